@@ -1,10 +1,6 @@
 #include "server/admission/call_record.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,14 +8,13 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
+#include "server/access/client_address.h"
 #include "server/calls/field_error.h"
 
 namespace longshort::server {
@@ -31,24 +26,6 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
 // Fields of a log line.
 constexpr size_t kMaxFields = 17;
-
-// The part of a peer that distinguishes clients: "ipv4:127.0.0.1" of "ipv4:127.0.0.1:40312". A client of IPv6 usually
-// has a whole network of 64 bits: that network counts as one client.
-std::string AddressOf(std::string_view peer) {
-  std::string_view address = peer.substr(0, peer.rfind(':'));
-  if (!absl::StartsWith(absl::string_view(peer.data(), peer.size()), "ipv6:")) {
-    return std::string(absl::StartsWith(absl::string_view(peer.data(), peer.size()), "ipv4:") ? address : peer);
-  }
-  std::string text = absl::StrReplaceAll(absl::string_view(address.data(), address.size()).substr(5),
-                                         {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
-  in6_addr network{};
-  if (inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &network) != 1) return std::string(peer);
-  constexpr size_t kNetworkBytes = 8;
-  if (!IN6_IS_ADDR_V4MAPPED(&network)) std::fill(network.s6_addr + kNetworkBytes, std::end(network.s6_addr), 0);
-  std::array<char, INET6_ADDRSTRLEN> shown{};
-  inet_ntop(AF_INET6, &network, shown.data(), shown.size());
-  return absl::StrCat("ipv6:", shown.data());
-}
 
 }  // namespace
 
@@ -102,7 +79,7 @@ absl::Status CallRecord::Admit() {
   if (environment_.access != nullptr) {
     LS_RETURN_IF_ERROR(Identify(credentials));
   } else if (!environment_.trusts_client_ids) {
-    engine_context_.client = AddressOf(peer_);
+    engine_context_.client = ClientAddress(peer_);
   }
   return origin_status_;
 }

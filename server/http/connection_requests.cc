@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "core/schedule/refusal.h"
 #include "server/http/connection_exchange.h"
 #include "server/http/http_connection.h"
 #include "server/http/http_status.h"
@@ -38,6 +40,12 @@ std::optional<std::string_view> AuthorityOf(std::string_view target) {
     }
   }
   return std::nullopt;
+}
+
+// How many fields are in the trailer of a body in chunks. `end`: from the last chunk's head on.
+int64_t TrailerFields(std::string_view end) {
+  if (end.starts_with(kNewLine)) end.remove_prefix(kNewLine.size());  // of the chunk before it
+  return absl::c_count(end.substr(0, end.find("\r\n\r\n")), '\n');
 }
 
 // Looks for the end of a head: the bytes before it take no memory but their own.
@@ -81,6 +89,7 @@ awaitable<bool> HttpConnection::ServeNext() {
     co_return false;
   }
   HttpRequest head = RequestOf(parser);
+  parser.get().clear();  // the request has the fields
   without_body_ = head.method == "HEAD";
   if (without_body_) head.method = "GET";
   HttpPlan plan = shared_.router(head);
@@ -89,6 +98,7 @@ awaitable<bool> HttpConnection::ServeNext() {
   const std::shared_ptr<Exchange> exchange = exchange_;
   parser_ = &parser;
   is_call_ = plan.is_call;
+  client_ = std::move(plan.client);
   const absl::Cleanup end = [this] {
     EndCall();
     parser_ = nullptr;
@@ -101,6 +111,7 @@ awaitable<bool> HttpConnection::ServeNext() {
   keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_;
   EndPhase();
   exchange->request().body_status = BeginCall();
+  if (plan.serve == nullptr) plan.serve = AnswerWith({.status = 404, .body = "Not Found\n"});
   plan.serve(exchange);
   const bool stays = co_await ServeExchange(exchange);
   exchange_ = nullptr;
@@ -110,16 +121,30 @@ awaitable<bool> HttpConnection::ServeNext() {
 
 absl::Status HttpConnection::BeginCall() {
   if (!is_call_) return absl::OkStatus();
-  if (shared_.calls >= shared_.limits.calls()) {
+  const size_t limit = shared_.limits.calls();
+  if (shared_.calls >= limit) {
     return absl::UnavailableError(
         absl::StrCat("the server has ", shared_.calls, " calls by HTTP in progress, its limit; try again in a second"));
   }
+  size_t& own = shared_.calls_of[client_];
+  if (!client_.empty() && own >= limit - shared_.calls) {
+    absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat("client ", client_, " has ", own, " calls by HTTP in progress, as many as the ",
+                     limit - shared_.calls, " for which there is room; try again when some have ended"));
+    core::SetRefusal(status, {.retry_after = absl::Seconds(1)});
+    return status;
+  }
+  ++own;
   ++shared_.calls;
   is_counted_ = true;
   return absl::OkStatus();
 }
 
-void HttpConnection::EndCall() { shared_.calls -= std::exchange(is_counted_, false) ? 1 : 0; }
+void HttpConnection::EndCall() {
+  if (!std::exchange(is_counted_, false)) return;
+  --shared_.calls;
+  if (const auto own = shared_.calls_of.find(client_); --own->second == 0) shared_.calls_of.erase(own);
+}
 
 awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& exchange) {
   while (true) {
@@ -189,7 +214,9 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
   size_t length = 0;
   for (bool has_begun = false; length == 0;) {
     // A client may end the request before with an empty line (RFC 9112, 2.2).
-    while (!has_begun && received_.starts_with(kNewLine)) Consume(kNewLine.size());
+    size_t empty = 0;
+    while (!has_begun && received_.compare(empty, kNewLine.size(), kNewLine) == 0) empty += kNewLine.size();
+    Consume(empty);
     if (!kNewLine.starts_with(received_)) {
       if (!std::exchange(has_begun, true)) BeginPhase(shared_.limits.request);
       if (!absl::ascii_isgraph(static_cast<unsigned char>(received_.front()))) co_return 400;  // TLS, for example
@@ -210,7 +237,9 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
   const size_t hosts = parser.get().count(http::field::host);
   if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11)) co_return 400;
   const std::string_view target(parser.get().target().data(), parser.get().target().size());
-  if (!target.starts_with('/') && !AuthorityOf(target).has_value() && target != "*") co_return 400;
+  if (!target.starts_with('/') && !AuthorityOf(target).has_value()) {
+    if (target != "*" || parser.get().method() != http::verb::options) co_return 400;
+  }
   const auto transfer = parser.get().find(http::field::transfer_encoding);
   const bool knows =
       transfer == parser.get().end() || absl::EqualsIgnoreCase(std::string(transfer->value()), "chunked");
@@ -229,8 +258,10 @@ HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
   if (query != std::string::npos) request.query = target.substr(query + 1);
   for (const auto& field : parser.get()) {
     request.fields.emplace_back(absl::AsciiStrToLower(std::string(field.name_string())), std::string(field.value()));
-    if (authority.has_value() && field.name() == http::field::host) request.fields.back().second = *authority;
+    if (authority.has_value() && field.name() == http::field::host) request.fields.pop_back();
   }
+  if (authority.has_value())
+    request.fields.emplace_back("host", *authority);  // in place of the field (RFC 9112, 3.2.2)
   request.peer = peer_;
   request.certificate = certificate_;
   request.has_certificate = has_certificate_;
@@ -240,6 +271,16 @@ HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
 absl::Status HttpConnection::ParseBody() {
   absl::Status& status = parser_->get().body().status;
   size_t parsed = 0;
+  auto on_chunk = [this, &parsed, &status](uint64_t size, const auto& /*extensions*/, error_code& error) {
+    constexpr int64_t kMaxTrailerFields = 16;
+    if (size > 0) return;
+    const int64_t fields = TrailerFields(std::string_view(received_).substr(parsed));
+    if (fields <= kMaxTrailerFields) return;
+    status.Update(HttpError(431, absl::StrCat("the trailer of the request's body has ", fields,
+                                              " fields; send at most ", kMaxTrailerFields)));
+    error = http::error::header_limit;
+  };
+  parser_->on_chunk_header(on_chunk);
   while (parsed < received_.size() && !parser_->is_done() && status.ok()) {
     error_code error;
     const size_t more = parser_->put(asio::buffer(received_) + parsed, error);
@@ -248,6 +289,7 @@ absl::Status HttpConnection::ParseBody() {
     parsed += more;
   }
   Consume(parsed);
+  if (parser_->is_done()) parser_->get().clear();  // nothing reads a trailer
   if (parsed == 0 && received_.size() >= ReadAheadBytes() && !parser_->is_done()) {
     status.Update(
         HttpError(400, absl::StrCat("the head of a chunk, or the trailer, of the request's body has more than ",

@@ -12,10 +12,12 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "server/access/client_address.h"
 #include "server/access/client_certificate.h"
 #include "server/http/connection_exchange.h"
 
@@ -47,8 +49,6 @@ std::string PeerOf(const HttpSocket& socket) {
                                 : absl::StrCat("ipv4:", address, ":", peer.port());
 }
 
-std::string WithoutPort(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
-
 }  // namespace
 
 HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
@@ -58,7 +58,7 @@ HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
       room_(timer_.get_executor()),
       shared_(shared),
       peer_(PeerOf(stream_.socket())),
-      address_(WithoutPort(peer_)) {
+      address_(ClientAddress(peer_)) {
   room_.expires_at(std::chrono::steady_clock::time_point::max());
   shared_.all.insert(this);
   ++shared_.of_address[address_];
@@ -74,7 +74,7 @@ HttpConnection* HttpConnection::Shared::Victim(const std::string& address) const
   return evictable.empty() || HasMany(address) ? nullptr : evictable.front();
 }
 
-std::string HttpConnection::AddressOf(const HttpSocket& socket) { return WithoutPort(PeerOf(socket)); }
+std::string HttpConnection::AddressOf(const HttpSocket& socket) { return ClientAddress(PeerOf(socket)); }
 
 void HttpConnection::LeaveEvictable() {
   if (place_.has_value()) shared_.evictable.erase(*std::exchange(place_, std::nullopt));
@@ -162,6 +162,9 @@ awaitable<void> HttpConnection::ReadAhead() {
     }
   } catch (const boost::system::system_error&) {
     Close();
+  } catch (const std::exception& error) {
+    shared_.ReportFailure(error.what());
+    Close();
   }
 }
 
@@ -215,6 +218,8 @@ awaitable<void> HttpConnection::Serve() {
     co_await Linger();
   } catch (const boost::system::system_error&) {
     // The client left, a phase took too long, or the connection made room for another one.
+  } catch (const std::exception& error) {  // nothing would end the connection otherwise
+    shared_.ReportFailure(error.what());
   }
   Close();
   if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->End();

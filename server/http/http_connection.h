@@ -39,6 +39,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     void ReportConnections() const {
       if (limits.on_connections != nullptr) limits.on_connections(all.size());
     }
+    void ReportFailure(const char* what) const {
+      if (limits.on_failure != nullptr) limits.on_failure(what);
+    }
     // Whether an address has at least as many connections as others on average.
     bool HasMany(const std::string& address) const {
       const auto found = of_address.find(address);
@@ -57,6 +60,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     std::unordered_set<HttpConnection*> all = {};
     std::unordered_map<std::string, size_t> of_address = {};  // the number of connections
     size_t calls = 0;                                         // that are being served
+    std::unordered_map<std::string, size_t> calls_of = {};    // HttpPlan::client
     std::atomic<int64_t> exchanges = 0;                       // objects, whatever thread holds them
     int64_t date_second = 0;
     std::string date = {};  // Date in that second: to write it takes as long as the rest of a head
@@ -68,7 +72,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // An address in gRPC's form, without the port: of a socket's client, and of this one.
+  // ClientAddress of a socket's client, and of this one.
   static std::string AddressOf(const HttpSocket& socket);
   const std::string& address() const { return address_; }
   // The connection waits for Serve. It may be closed for a new one.
@@ -122,7 +126,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // Reads the head. Returns the HTTP status of an error, or 0.
   boost::asio::awaitable<int> ReadHead(Parser& parser);
   HttpRequest RequestOf(const Parser& parser) const;
-  // Counts the request among the calls that are being served, if it is one. Errors: UNAVAILABLE.
+  // Counts the request among the calls that are being served, if it is one. Errors: as HttpPlan::is_call.
   absl::Status BeginCall();
   void EndCall();
   // Parses what was received of the body.
@@ -164,6 +168,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // Of the current request:
   Parser* parser_ = nullptr;
   bool is_call_ = false;
+  std::string client_;
   bool is_counted_ = false;    // in Shared::calls
   bool expects_ = false;       // the client waits for consent before it sends the body
   bool receiving_ = false;     // a phase that is too long ends with 408

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -65,6 +66,10 @@ HttpResponse Refuse(const absl::Status& status) {
   return response;
 }
 
+HttpResponse ForeignPage() {
+  return {.status = 403, .body = "a page of another origin may call the server only if --http-cors-origin names it\n"};
+}
+
 HttpResponse WithoutCertificate() {
   return {.status = 403,
           .body = R"({"status":403,"title":"Forbidden","detail":"calls need a client certificate, because )"
@@ -72,10 +77,19 @@ HttpResponse WithoutCertificate() {
           .content_type = "application/problem+json"};
 }
 
-// "host" of "host:port" and "[host]:port".
-std::string_view WithoutPort(std::string_view authority) {
-  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
-  return authority.substr(0, authority.find(':'));
+// "host" of "host", "host:port" and, for addresses of IPv6, "[host]:port". Empty for all else.
+std::string HostOf(std::string_view authority) {
+  const size_t end = authority.starts_with('[') ? authority.find(']') + 1 : authority.find(':');
+  const std::string host(authority.substr(0, end));
+  const std::string_view rest = authority.substr(std::min(end, authority.size()));
+  const bool has_port = rest.starts_with(':') && absl::c_all_of(rest.substr(1), [](char c) {
+                          return absl::ascii_isdigit(static_cast<unsigned char>(c));
+                        });
+  if (!rest.empty() && !has_port) return "";
+  if (!host.starts_with('[')) return host;
+  const std::string address = host.substr(1, host.size() - 2);
+  in6_addr parsed{};
+  return inet_pton(AF_INET6, address.c_str(), &parsed) == 1 ? address : "";
 }
 
 // Whether a page of another origin has its browser send this.
@@ -166,9 +180,8 @@ bool HttpEndpoints::AllowsOrigin(const std::optional<std::string>& origin) const
          (options_.cors_origin == "*" || options_.cors_origin == *origin);
 }
 
-bool HttpEndpoints::Serves(std::string_view host) const {
-  if (!options_.checks_host) return true;
-  const std::string name = absl::AsciiStrToLower(std::string(WithoutPort(host)));
+bool HttpEndpoints::Serves(const std::string& host) const {
+  const std::string name = absl::AsciiStrToLower(host);
   in_addr address{};
   return name == "localhost" || name == "::1" || absl::c_linear_search(options_.hosts, name) ||
          (inet_pton(AF_INET, name.c_str(), &address) == 1 && name.starts_with("127."));
@@ -186,12 +199,13 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
   };
   const bool takes_method = absl::c_linear_search(plan.methods, head.method);
   const bool is_probe = head.path == "/livez" || head.path == "/readyz" || head.path == "/health";  // from any host
-  if (const std::string host = head.Find("host").value_or("localhost"); !is_probe && !Serves(host)) {
+  const std::string authority = head.Find("host").value_or("localhost");
+  if (const std::string host = HostOf(authority); options_.checks_host && !is_probe && !Serves(host)) {
     constexpr int kMisdirected = 421;
-    refuse(
-        HttpError(kMisdirected, absl::StrCat("the host is ", "'", host, "'",
-                                             ", but this address serves localhost; start the server with --http-host=",
-                                             std::string(WithoutPort(host)), " to serve it")));
+    refuse(HttpError(kMisdirected, absl::StrCat("the host is '", authority, "', but this address serves localhost; ",
+                                                host.empty() ? "send HOST or HOST:PORT"
+                                                             : absl::StrCat("start the server with --http-host=", host,
+                                                                            " to serve it"))));
   } else if (!plan.methods.empty() && !takes_method) {
     std::string allow = absl::StrCat(absl::StrJoin(plan.methods, ", "),
                                      absl::c_linear_search(plan.methods, "GET") ? ", HEAD" : "", ", OPTIONS");
@@ -205,12 +219,15 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
     plan.fields.emplace_back("Allow", std::move(allow));
   }
   if (AllowsOrigin(head.Find("origin"))) AddCors(options_.cors_origin, head, plan);
+  if (plan.is_call && options_.client_of != nullptr) plan.client = options_.client_of(head);
   plan.keep_alive = ready_;  // clients of a server that drains find another one with their next connection
   return plan;
 }
 
 HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
+  const bool is_foreign = IsCrossSite(head) && !AllowsOrigin(head.Find("origin"));
   if (head.path == "/metrics") {
+    if (is_foreign) return {.methods = {"GET"}, .serve = AnswerWith(ForeignPage())};
     return {.methods = {"GET"},
             .serve = [this](const std::shared_ptr<HttpExchange>& exchange) { ServeMetrics(exchange, MonotonicNow()); }};
   }
@@ -219,7 +236,7 @@ HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
               exchange->Answer(answer(exchange->request()));
             }};
   }
-  if (head.path == "*") return {.methods = {"GET", "POST"}};  // OPTIONS *
+  if (head.path == "*") return {.methods = {"GET", "POST"}};  // of OPTIONS, which Route answers
   std::shared_ptr<const std::vector<HttpFront>> fronts;
   {
     const MutexLock lock(mutex_);
@@ -232,11 +249,7 @@ HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
   for (const HttpFront& front : *fronts) {
     std::optional<HttpPlan> plan = front(head);
     if (!plan.has_value()) continue;
-    if (IsCrossSite(head) && !AllowsOrigin(head.Find("origin"))) {
-      return {.serve = AnswerWith(
-                  {.status = 403,
-                   .body = "a page of another origin may call the server only if --http-cors-origin names it\n"})};
-    }
+    if (is_foreign) return {.serve = AnswerWith(ForeignPage())};
     if (asks_clients_ && !head.has_certificate) return {.serve = AnswerWith(WithoutCertificate())};
     return *std::move(plan);
   }

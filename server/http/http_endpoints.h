@@ -32,6 +32,9 @@ class HttpEndpoints {
   // PERMISSION_DENIED.
   using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
 
+  // The client whose calls a request counts among (HttpPlan::client).
+  using ClientOf = std::function<std::string(const HttpRequest& head)>;
+
   struct Options {
     ListenAddress address;
     // Of the file of a Unix socket.
@@ -40,6 +43,8 @@ class HttpEndpoints {
     std::function<std::string()> metrics;
     // Called by the HTTP thread. Empty: every client may read them.
     MayReadMetrics may_read_metrics = {};
+    // Called by the HTTP thread. Empty: calls are not counted by client.
+    ClientOf client_of = {};
     // How many versions of models could not be loaded, for the text of /readyz.
     std::function<int64_t()> models_not_loaded = [] { return 0; };
     // The server's certificate for HTTPS, which must outlive the endpoints; nullptr: plain HTTP. If it has authorities
@@ -86,7 +91,7 @@ class HttpEndpoints {
   // Answers with metrics that were rendered after `asked`. They are rendered at most ten times a second, so the answer
   // may wait.
   void ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, absl::Time asked) const;
-  bool Serves(std::string_view host) const;
+  bool Serves(const std::string& host) const;
   bool AllowsOrigin(const std::optional<std::string>& origin) const;
 
   const Options options_;

@@ -34,8 +34,8 @@ class HttpExchange {
   using Received = absl::AnyInvocable<void(absl::StatusOr<std::string> bytes)>;
 
   // Reads the whole body, once. Errors: 413 beyond `max_bytes`, 408 if it comes too slowly, 400 if it is malformed,
-  // what `charge` returns, UNAVAILABLE if HttpLimits::calls are in progress by then. Thread of both callbacks: the I/O
-  // thread.
+  // what `charge` returns, those of HttpPlan::is_call if there are too many calls by then. Thread of both callbacks:
+  // the I/O thread.
   virtual void ReadBody(size_t max_bytes, Charge charge, Received received) = 0;
   // Waits for more of the request's body: a part that is not empty, or an empty one at the body's end. Errors: 400. One
   // at a time, and not beside ReadBody.
@@ -71,13 +71,18 @@ struct HttpPlan {
   std::vector<std::string> methods = {};
   // Writes an error in the form of the path's protocol. Null: as plain text.
   HttpResponse (*write_error)(const absl::Status& status) = nullptr;
-  // Whether HttpLimits::calls counts it. If there are too many, `serve` finds UNAVAILABLE in HttpRequest::body_status.
+  // Whether HttpLimits::calls counts it. If there are too many, `serve` finds UNAVAILABLE in HttpRequest::body_status;
+  // RESOURCE_EXHAUSTED with a Refusal if its client has too many.
   bool is_call = false;
+  // A client may have as many calls as there is room for besides: one alone half of HttpLimits::calls, the next one
+  // half of the rest. Empty: its calls are not counted apart.
+  std::string client = {};
   // Whether the connection may stay open for further requests.
   bool keep_alive = true;
   // Fields of every answer, beside its own.
   HttpFields fields = {};
   // Called on the I/O thread as soon as the head has been read, for one of `methods`. It must answer, at once or later.
+  // Null: 404.
   std::function<void(const std::shared_ptr<HttpExchange>&)> serve = nullptr;
 };
 

@@ -37,6 +37,9 @@ using boost::system::error_code;
 
 // Interval for retrying accept while there is no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
+// What the system holds for a connection before it is read, which connections inherit. By default it becomes megabytes
+// after a large body, and is in no account.
+constexpr int kReceiveBuffer = 256 << 10;
 constexpr int kAcceptedAtOnce = 64;
 // While exchanges end.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
@@ -158,6 +161,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress
                                                               ssl_ctx_st* tls, const HttpLimits& limits,
                                                               int64_t socket_mode) {
   LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name, socket_mode));
+  for (const Descriptor& socket : listening.sockets) {
+    setsockopt(socket.number(), SOL_SOCKET, SO_RCVBUF, &kReceiveBuffer, sizeof(kReceiveBuffer));
+  }
   LS_RETURN_IF_ERROR(Listen(name, listening));
   const int port = listening.port;
   try {

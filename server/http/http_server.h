@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -41,6 +42,8 @@ struct HttpLimits {
   absl::Duration idle = absl::Seconds(75);
   // Called by the I/O thread with the number of open connections, whenever it changes. Empty: not called.
   std::function<void(size_t connections)> on_connections = nullptr;
+  // Called by the I/O thread when an exception, which is a defect, has ended a connection. Empty: not called.
+  std::function<void(const std::string& what)> on_failure = nullptr;
 };
 
 class HttpServer final {

@@ -1,5 +1,6 @@
 #include "server/http/http_stream.h"
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -24,6 +25,9 @@ using boost::asio::use_awaitable;
 using boost::system::system_error;
 
 constexpr size_t kFirstRead = 2 << 10;
+// Of a handshake. OpenSSL's own limits are 128 KiB for a ClientHello, before anything is known of the client, and 100
+// KB for its certificates.
+constexpr uint32_t kMaxHandshakeMessage = 16 << 10;
 
 // At least kFirstRead bytes more, but not beyond `max` as std::string::reserve does.
 void MakeRoom(std::string& text, size_t max) {
@@ -53,6 +57,46 @@ void HttpStream::CountProtocolMessage(int is_sent, int /*version*/, int content_
   if (is_sent == 0 && content_type == SSL3_RT_HANDSHAKE) ++static_cast<HttpStream*>(stream)->protocol_messages_;
 }
 
+bool HttpStream::PlainHandshake::Take(std::string_view bytes, bool before_13) {
+  constexpr int kRecordHead = 5, kMessageHead = 4;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    if (is_over_) return true;
+    if (record_left_ == 0) {
+      record_head_ = record_head_ << 8 | value;
+      if (++record_head_size_ < kRecordHead) continue;
+      record_head_size_ = 0;
+      record_left_ = record_head_ & 0xffff;
+      const auto type = static_cast<int>(record_head_ >> 32 & 0xff);
+      is_handshake_ = type == SSL3_RT_HANDSHAKE;
+      // Another type is no TLS: the hello of SSL 2, which is short, or what OpenSSL refuses.
+      is_over_ = type < SSL3_RT_CHANGE_CIPHER_SPEC || type > SSL3_RT_APPLICATION_DATA ||
+                 (type == SSL3_RT_CHANGE_CIPHER_SPEC && before_13);
+      continue;
+    }
+    --record_left_;
+    if (!is_handshake_) continue;
+    if (message_left_ > 0) {
+      --message_left_;
+      continue;
+    }
+    message_head_ = message_head_ << 8 | value;
+    if (++message_head_size_ < kMessageHead) continue;
+    message_head_size_ = 0;
+    message_left_ = message_head_ & 0xffffff;
+    if (message_left_ > kMaxHandshakeMessage) return false;
+  }
+  return true;
+}
+
+long HttpStream::WatchHandshake(BIO* socket, int operation, const char* bytes, size_t /*size*/, int /*argument*/,
+                                long /*long_argument*/, int result, size_t* processed) {
+  if (operation != (BIO_CB_READ | BIO_CB_RETURN) || result <= 0) return result;
+  auto* const self = reinterpret_cast<HttpStream*>(BIO_get_callback_arg(socket));
+  const bool before_13 = SSL_version(self->tls_.get()) < TLS1_3_VERSION;
+  return self->handshake_.Take({bytes, *processed}, before_13) ? result : -1;
+}
+
 HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(socket)), tls_(nullptr, SSL_free) {
   socket_.non_blocking(true);
   if (tls == nullptr) return;
@@ -67,6 +111,9 @@ HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(sock
   SSL_clear_mode(tls_.get(), SSL_MODE_AUTO_RETRY);
   SSL_set_msg_callback(tls_.get(), CountProtocolMessage);
   SSL_set_msg_callback_arg(tls_.get(), this);
+  SSL_set_max_cert_list(tls_.get(), kMaxHandshakeMessage);
+  BIO_set_callback_arg(SSL_get_rbio(tls_.get()), reinterpret_cast<char*>(this));
+  BIO_set_callback_ex(SSL_get_rbio(tls_.get()), WatchHandshake);
 }
 
 void HttpStream::BeginAttempt() {
@@ -144,6 +191,7 @@ awaitable<void> HttpStream::Handshake(Runner run) {
     attempt = co_await TryHandshake(run);
     if (attempt.at_end) throw system_error(boost::asio::error::eof);
   }
+  if (tls_ != nullptr) BIO_set_callback_ex(SSL_get_rbio(tls_.get()), nullptr);
 }
 
 awaitable<bool> HttpStream::Read(std::string& into, size_t max) {

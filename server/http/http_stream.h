@@ -13,6 +13,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "absl/functional/any_invocable.h"
 
 // OpenSSL's.
+struct bio_st;
 struct ssl_st;
 struct ssl_ctx_st;
 
@@ -66,9 +68,29 @@ class HttpStream final {
     HttpSocket::wait_type wait = HttpSocket::wait_read;
     bool at_end = false;
   };
+  // The lengths in a client's handshake as long as it is not encrypted. OpenSSL allocates what a message announces.
+  class PlainHandshake {
+   public:
+    // Takes the next bytes. `before_13`: whether the version is before TLS 1.3, where what follows a ChangeCipherSpec
+    // is encrypted. Returns false if a message is too long.
+    bool Take(std::string_view bytes, bool before_13);
+
+   private:
+    uint64_t record_head_ = 0;
+    int record_head_size_ = 0;
+    uint64_t record_left_ = 0;
+    bool is_handshake_ = false;
+    uint32_t message_head_ = 0;
+    int message_head_size_ = 0;
+    uint32_t message_left_ = 0;
+    bool is_over_ = false;
+  };
   // OpenSSL calls it with each message that is no data of HTTP.
   static void CountProtocolMessage(int is_sent, int version, int content_type, const void* bytes, size_t size,
                                    ssl_st* tls, void* stream);
+  // OpenSSL calls it with what it has read of the socket during the handshake.
+  static long WatchHandshake(bio_st* socket, int operation, const char* bytes, size_t size, int argument,
+                             long long_argument, int result, size_t* processed);
   void BeginAttempt();
   Attempt TryRead(char* into, size_t max);
   Attempt TryWrite(std::string_view bytes);
@@ -83,6 +105,7 @@ class HttpStream final {
   bool in_handshake_task_ = false;
   std::atomic<bool> is_closed_ = false;
   int protocol_messages_ = 0;  // of TLS, since the last bytes
+  PlainHandshake handshake_;
 };
 
 }  // namespace longshort::server

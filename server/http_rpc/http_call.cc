@@ -80,7 +80,8 @@ Call::Received HttpCall::Look(grpc::ByteBuffer& /*bytes*/) {
     return {.bytes = static_cast<int64_t>(packed_.bytes.size()), .is_compressed = IsCoded(packed_.coding)};
   }
   constexpr absl::Duration kTimeOfJson = absl::Nanoseconds(50);
-  Received received{.bytes = static_cast<int64_t>(request.body.size() + request.query.size()),
+  // In chunks, a body may take twice its size until it is read.
+  Received received{.bytes = static_cast<int64_t>(request.body.capacity() + request.query.size()),
                     .is_compressed = IsCoded(codec_->CodingOf(request))};
   if (request.MediaType() == "application/json") received.time_of_byte = kTimeOfJson;
   return received;
@@ -197,7 +198,7 @@ void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
   part = answer.ok() ? codec_->WriteMessage(**answer) : answer.status();
   if (!part.ok()) End(part.status());
   BeginStream();
-  const size_t bytes = part.ok() ? part->size() : 0;
+  const size_t bytes = part.ok() ? part->capacity() : 0;
   if (bytes > kSmallAnswer) SetTransportBytes(bytes);
   exchange_->Write(std::move(part).value_or(""), [self = Self(), bytes](bool ok) {
     if (bytes > kSmallAnswer) self->SetTransportBytes(0);
@@ -233,7 +234,8 @@ void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::Byt
   if (!response.ok()) response = codec_->WriteError(response.status());
   AddFields(status, *response);
   EncodeContent(exchange_->request(), *response);
-  record().answers().SetHeld(static_cast<int64_t>(response->body.size()));
+  response->body.shrink_to_fit();  // it may have grown to twice its size
+  record().answers().SetHeld(static_cast<int64_t>(response->body.capacity()));
   record().answers().SetWaiting(true);
   exchange_->Answer(*std::move(response), std::move(done));
 }

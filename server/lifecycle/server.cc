@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -13,6 +14,7 @@
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "core/schedule/fair_pool.h"
+#include "server/access/client_address.h"
 #include "server/http_rpc/connect_front.h"
 #include "server/http_rpc/openapi.h"
 #include "server/lifecycle/port_file.h"
@@ -94,7 +96,7 @@ absl::StatusOr<std::shared_ptr<core::FairPool>> MakeWorkPool(const MachineLimits
 }
 
 HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics,
-                        const CallMemory& memory) {
+                        const CallMemory& memory, Logger& log) {
   HttpLimits limits;
   limits.connections = static_cast<size_t>(HttpConnectionsOf(options, machine).number);
   // The call's own limit ends a call whose client does not read, and counts it. This is the connection's, after that.
@@ -106,6 +108,11 @@ HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machi
     metrics.SetOpenHttpConnections(connections);
     held->SetAmount(static_cast<int64_t>(connections) * bytes_of_one);
   };
+  limits.on_failure = [&metrics, &log](const std::string& what) {
+    metrics.CountClosedConnection("failure");
+    log.Error("connection of HTTP closed: the server failed to serve it; please report this",
+              {{"error", std::string(what)}});
+  };
   return limits;
 }
 
@@ -116,6 +123,21 @@ HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
     const absl::Time now = MonotonicNow();
     const absl::StatusOr<Caller> caller = access->Identify({.authorization = std::move(authorization)}, kNeeded, now);
     return caller.ok() ? AccessControl::Admit(*caller, "/metrics", kNeeded, now) : caller.status();
+  };
+}
+
+// As CallRecord::Admit says. Connections of a Unix socket have no address.
+HttpEndpoints::ClientOf ClientsByHttp(const AccessControl* access, bool trusts_client_ids) {
+  return [access, trusts_client_ids](const HttpRequest& head) {
+    if (access != nullptr) {
+      Credentials credentials{.authorization = head.Find("authorization")};
+      if (!credentials.authorization.has_value()) credentials = head.certificate;
+      const absl::StatusOr<Caller> caller = access->Identify(credentials, {}, MonotonicNow());
+      if (caller.ok() && caller->identity() != nullptr) return caller->identity()->name();
+    } else if (trusts_client_ids) {
+      if (std::optional<std::string> id = head.Find("x-client-id"); id.has_value()) return *std::move(id);
+    }
+    return absl::StartsWith(head.peer, "unix:") ? std::string() : ClientAddress(head.peer);
   };
 }
 
@@ -141,6 +163,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .socket_mode = options.listen_mode,
                                           .metrics = [&metrics] { return metrics.Serialize(); },
                                           .may_read_metrics = MetricsAccess(server->access_.get()),
+                                          .client_of = ClientsByHttp(server->access_.get(), options.trust_client_id),
                                           .models_not_loaded = [&metrics] { return metrics.models_not_loaded(); },
                                           .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
                                           .grpc = options.listen.ToString(),
@@ -150,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .hosts = options.http_hosts,
                                           .inference = options.http_inference,
                                           .page = options.http_page,
-                                          .limits = HttpLimitsOf(options, machine, metrics, *server->memory_)}));
+                                          .limits = HttpLimitsOf(options, machine, metrics, *server->memory_, log)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, server->memory_->engines(), loader, metrics, log));

@@ -124,8 +124,9 @@ struct MetricFamilies {
   prometheus::Gauge& memory_limit =
       NewGauges("longshort_memory_limit_bytes", "Memory that the process may use: the machine's, or the cgroup's limit")
           .Add({});
-  Counters& closed_connections = NewCounters("longshort_connections_closed_total",
-                                             "gRPC connections closed because the client abused HTTP/2, by reason");
+  Counters& closed_connections =
+      NewCounters("longshort_connections_closed_total",
+                  "Connections closed because the client abused HTTP/2, or the server failed, by reason");
   Gauges& tls_expiry =
       NewGauges("longshort_tls_certificate_expiry_seconds",
                 "Expiry, Unix time, of the server's certificate, the clients' authorities and the revocation lists");

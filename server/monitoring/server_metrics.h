@@ -77,7 +77,7 @@ class ServerMetrics {
   void SetOpenHttpConnections(size_t connections) {
     families_.open_http_connections.Set(static_cast<double>(connections));
   }
-  // Counts a connection closed for abuse, by AbuseKindName.
+  // Counts a connection closed for abuse, by AbuseKindName, or by a defect of the server ("failure").
   void CountClosedConnection(const std::string& reason) {
     families_.closed_connections.Add({{"reason", reason}}).Increment();
   }

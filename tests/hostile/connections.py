@@ -39,6 +39,22 @@ async def unfinished_handshake(target: Target) -> None:
             await connection.reader.read()
 
 
+async def long_hello(target: Target) -> None:
+    """The head of a ClientHello, for all of which OpenSSL would take the memory at once."""
+    async with target.connect(target.http_port, tls=False) as connection:
+        await connection.send(b"\x16\x03\x01\x00\x08" + b"\x01\x01\xff\xb8\x03\x03" + bytes(2))
+        if not await connection.reader.read():
+            target.seen["long hellos refused"] += 1
+
+
+async def asterisk(target: Target) -> None:
+    """A target that is for OPTIONS alone."""
+    async with target.by_http() as connection:
+        await connection.send(f"GET * HTTP/1.1\r\nHost: {target.host}\r\n\r\n".encode())
+        target.seen[f"status {await connection.answer()}"] += 1
+        await connection.reader.read()
+
+
 async def kept_open(target: Target) -> None:
     """A good request, and nothing more."""
     async with target.by_http() as connection:
@@ -51,6 +67,8 @@ CLIENTS = {
     "chunk heads": (4_090, holding({"Content_Length": None, "Transfer_Encoding": "chunked"}, CHUNK_HEAD)),
     "bodies of 64 KB": (4_090, holding({"Content_Length": 65_536}, b" " * 65_500)),
     "unfinished heads": (4_090, unfinished_head),
+    "long hellos": (2_000, long_hello),
+    "asterisks": (4_090, asterisk),
     "idle gRPC": (2_000, idle_grpc),
     "unfinished handshakes": (2_000, unfinished_handshake),
     "kept open": (1_000, kept_open),

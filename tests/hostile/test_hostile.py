@@ -86,6 +86,8 @@ ATTACKS = {
     "unfinished connections": Attack(
         "connections", ("unfinished heads", "idle gRPC", "unfinished handshakes"), "stranger", tls=True
     ),
+    "asterisks": Attack("connections", ("asterisks",), "stranger", served=("status 400",)),
+    "long hellos": Attack("connections", ("long hellos",), "stranger", tls=True, served=("long hellos refused",)),
     "bodies without end": Attack("hog_bodies", ("bodies",), "stranger", bodies=True),
     "messages without end": Attack("hog_bodies", ("messages",), "peer"),
     "GETs of other sites": Attack("cross_site_get", (), "peer"),

@@ -53,8 +53,9 @@ def envelopes(stream: bytes) -> Iterator[tuple[int, Any]]:
         stream = stream[5 + length :]
 
 
-def connect(server: Server) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.http_port), timeout=SECONDS)
+def connect(server: Server, source: str = "127.0.0.1") -> socket.socket:
+    """A connection from this address."""
+    return socket.create_connection(("127.0.0.1", server.http_port), timeout=SECONDS, source_address=(source, 0))
 
 
 def head(path: str, **fields: object) -> bytes:

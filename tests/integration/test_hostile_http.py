@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
 import random
 import resource
 import socket
+import struct
+import termios
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +21,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from integration import session_calls, tokens
 from integration.certificates import Authority
 from integration.connect_calls import (
     GENERATE_STREAM,
@@ -39,6 +43,9 @@ LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 LONG = {"prompt": {"text": "x"}, "maxTokens": 60000}
 # Its answer of 6 MB does not fit into the buffers of a connection whose client reads nothing.
 LARGE = LONG | {"maxTokens": 6000, "tokenLogProbabilities": True, "topAlternatives": 20}
+
+
+ENDLESS = json.dumps({"prompt": "x", "max_tokens": 60_000}).encode()
 
 
 def lives(server: Server) -> bool:
@@ -253,10 +260,10 @@ def test_pipelined_requests_whose_answers_are_not_read(repository: Path, tmp_pat
         assert server.peak_memory() - before < 64 << 20
 
 
-def begin_stream(server: Server, message: object = LONG, **fields: object) -> socket.socket:
+def begin_stream(server: Server, message: object = LONG, source: str = "127.0.0.1", **fields: object) -> socket.socket:
     """The connection of a stream whose first bytes have come. It receives little more unless more of it is read."""
     body = envelope(message)
-    connection = connect(server)
+    connection = connect(server, source)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.sendall(head(GENERATE_STREAM, Content_Length=len(body), **STREAM_TYPE, **fields) + body)
     assert connection.recv(1 << 12).startswith(b"HTTP/1.1 200 ")
@@ -267,8 +274,11 @@ def test_calls_in_progress_leave_room_for_probes(repository: Path, tmp_path: Pat
     """Of 50 connections 44 may have calls."""
     options = ("--slow-reader-timeout=10m", "--max-queue-time=1h")
     with limited_server(repository, tmp_path, "-n 100", *options) as server, ExitStack() as stack:
-        for _ in range(44):
-            stack.enter_context(begin_stream(server, LARGE))
+        for client, calls in (("127.0.0.2", 22), ("127.0.0.3", 11), ("127.0.0.4", 6), ("127.0.0.5", 3)):
+            for _ in range(calls):
+                stack.enter_context(begin_stream(server, LARGE, client))
+        for client in ("127.0.0.6", "127.0.0.7"):
+            stack.enter_context(begin_stream(server, LARGE, client))
         for path in (TOKENIZE, "/v1/completions", "/v2/models/tiny/infer"):
             status, headers, body = post(server, path, {"input": {"text": "x"}})
             assert status == 503 and b"44 calls by HTTP" in body, body
@@ -277,6 +287,60 @@ def test_calls_in_progress_leave_room_for_probes(repository: Path, tmp_path: Pat
         assert lives(server) and server.http("/v2/health/live")[0] == 200
         stack.close()
         wait_until(lambda: post(server, TOKENIZE, {"input": {"text": "x"}})[0] == 200)
+
+
+IMPORT = head(
+    "/longshort.v1.Sessions/ImportSession", Content_Type="application/connect+json", Transfer_Encoding="chunked"
+)
+
+
+def holding_calls(server: Server, source: str, stack: ExitStack, authorization: str | None = None) -> int:
+    """Begins 30 calls whose bodies never come. Returns how many of them are refused."""
+    more = b"" if authorization is None else b"Authorization: %b\r\n\r\n" % authorization.encode()
+    connections = [stack.enter_context(connect(server, source)) for _ in range(30)]
+    for connection in connections:
+        connection.sendall(IMPORT if authorization is None else IMPORT[:-2] + more)
+    wait_until(lambda: server.metric("longshort_http_connections_open") >= 30)
+    time.sleep(1)
+    refused = 0
+    for connection in connections:
+        connection.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            received = connection.recv(1 << 16)
+            assert b"calls by HTTP in progress, as many as" in received, received
+            refused += 1
+    return refused
+
+
+def test_one_client_leaves_room_for_the_calls_of_others(repository: Path, tmp_path: Path) -> None:
+    """Of 44 calls by HTTP that there may be, a client alone may have 22."""
+    key = session_calls.write_key(tmp_path, "key")
+    options = ("--slow-reader-timeout=10m", f"--session-key-file={key}")
+    with limited_server(repository, tmp_path, "-n 100", *options) as server, ExitStack() as stack:
+        assert holding_calls(server, "127.0.0.2", stack) == 8
+        assert post(server, TOKENIZE, {"input": {"text": "x"}})[0] == 200
+        with connect(server, "127.0.0.2") as connection:
+            body = b'{"input":{"text":"x"}}'
+            connection.sendall(head(TOKENIZE, Content_Length=len(body), Content_Type="application/json") + body)
+            answer = connection.recv(1 << 16)
+        assert answer.startswith(b"HTTP/1.1 429 ") and b"client ipv4:127.0.0.2 has 22 calls" in answer, answer
+        assert b"Retry-After: 1\r\n" in answer
+
+
+def test_a_token_is_the_client_that_leaves_room(repository: Path, tmp_path: Path) -> None:
+    """Two tokens at one address: behind a proxy."""
+    lines = tokens.line("one", "a-secret"), tokens.line("two", "b-secret")
+    key = session_calls.write_key(tmp_path, "key")
+    options = ("--slow-reader-timeout=10m", f"--token-file={tokens.write(tmp_path / 'tokens', *lines)}")
+    with (
+        limited_server(repository, tmp_path, "-n 100", f"--session-key-file={key}", *options) as server,
+        ExitStack() as stack,
+    ):
+        server.metric = lambda *_, **__: 30  # type: ignore[method-assign]  # which needs a token
+        assert holding_calls(server, "127.0.0.1", stack, "Bearer a-secret") == 8
+        body = {"input": {"text": "x"}}
+        assert post(server, TOKENIZE, body, {"Authorization": "Bearer b-secret"})[0] == 200
+        assert post(server, TOKENIZE, body, {"Authorization": "Bearer a-secret"})[0] == 429
 
 
 def active_streams(server: Server) -> float:
@@ -354,6 +418,59 @@ def test_tls_garbage(repository: Path, tmp_path: Path, authority: Authority) -> 
             silent.sendall(b"\x16\x03\x01")
             assert receive_all(silent) == b"", "the handshake has a limit"
         assert lives(server)
+
+
+def handshake(length: int, split: bool = False) -> bytes:
+    """The beginning of a ClientHello of so many bytes, in one record or in records of a byte each."""
+    hello = b"\x01" + length.to_bytes(3, "big") + b"\x03\x03" + bytes(8)
+    if split:
+        return b"".join(b"\x16\x03\x01\x00\x01" + hello[at : at + 1] for at in range(len(hello)))
+    return b"\x16\x03\x01" + len(hello).to_bytes(2, "big") + hello
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_long_client_hello_is_refused_by_its_first_bytes(
+    repository: Path, tmp_path: Path, authority: Authority, split: bool
+) -> None:
+    options = files_of(tmp_path, authority.server())
+    with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
+        for length, waits in ((16_384, True), (16_385, False), (131_000, False)):
+            with connect(server) as connection:
+                connection.sendall(handshake(length, split))
+                connection.settimeout(1.5)
+                if waits:
+                    with pytest.raises(TimeoutError):
+                        connection.recv(100)
+                else:
+                    with contextlib.suppress(ConnectionResetError):
+                        assert connection.recv(100) == b""
+        assert lives(server)
+
+
+@pytest.mark.not_sanitized("they are slower")
+def test_little_waits_in_the_system_behind_a_call(server: Server) -> None:
+    """A large body would let its buffer grow to megabytes."""
+    body = json.dumps({"input": {"text": "a" * 6_000_000}}).encode()
+    with connect(server) as connection:
+        for _ in range(40):
+            connection.sendall(head(TOKENIZE, Content_Length=len(body), Content_Type="application/json") + body)
+            while b"}" not in connection.recv(1 << 16):
+                pass
+        connection.sendall(head("/v1/completions", Content_Type="application/json", Content_Length=len(ENDLESS)))
+        connection.sendall(ENDLESS)
+        connection.settimeout(1)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 32 << 20:
+                sent += connection.send(bytes(1 << 16))
+        (left,) = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))
+        assert sent - left < 512 << 10, "that the server's side has taken"
+
+
+def test_empty_lines_before_a_request_cost_little(server: Server) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"\r\n" * 4_000 + LIVEZ)
+        assert receive_all(connection).startswith(b"HTTP/1.1 200 ")
 
 
 def test_envelopes_are_checked(server: Server) -> None:

@@ -21,11 +21,19 @@ POST = b"POST " + TOKENIZE.encode() + b" HTTP/1.1\r\n"
 BODY = b'{"input":{"text":"x"}}'
 LENGTH = b"Content-Length: %d\r\n\r\n" % len(BODY)
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+CHUNK = b"%x\r\n%b\r\n0\r\n" % (len(BODY), BODY)
 
 # Paths of GET, of POST, and of both.
 READ = ("/", "/metrics", "/livez", "/readyz", "/openapi.json", "/v1/models", "/v2", "/v2/models/tiny/ready")
 WRITTEN = ("/v1/completions", "/v1/embeddings", "/predict", "/v2/models/tiny/infer", "/v2/repository/index")
 BOTH = (TOKENIZE,)
+
+
+# What is not localhost, but looks like it.
+STRANGE_HOSTS = (
+    *("[::1].evil.example", "[localhost]evil.example:80", "[localhost]", "localhost:80@evil.example"),
+    *("localhost@evil.example", "localhost:evil.example", "127.0.0.1.evil.example", "::1", "[::1", "localhost:80:80"),
+)
 
 
 class Case(NamedTuple):
@@ -59,7 +67,10 @@ CASES = {
         (204,),
         {"allow": "GET, POST, HEAD, OPTIONS", "content-length": None},
     ),
-    "another method for *": Case(b"DELETE * HTTP/1.1\r\n" + CLOSE + b"\r\n", (405,)),
+    **{
+        f"{method} *": Case(f"{method} * HTTP/1.1\r\n".encode() + CLOSE + b"\r\n", (400,))
+        for method in ("GET", "HEAD", "POST", "DELETE")
+    },
     "CONNECT": Case(b"CONNECT localhost:80 HTTP/1.1\r\n" + CLOSE + b"\r\n", (400,)),
     # lines
     "an empty line before the request": Case(b"\r\n" + LAST, (200,)),
@@ -82,6 +93,12 @@ CASES = {
     "IPv6's": Case(get(b"/livez", fields=b"Host: [::1]:8501\r\nConnection: close\r\n"), (200,)),
     "a stranger's name": Case(get(b"/metrics", fields=b"Host: evil.example\r\nConnection: close\r\n"), (421,)),
     "a stranger's name for a probe": Case(get(b"/livez", fields=b"Host: a.example\r\nConnection: close\r\n"), (200,)),
+    **{
+        f"Host: {name}": Case(get(b"/metrics", fields=b"Host: " + name.encode() + b"\r\nConnection: close\r\n"), (421,))
+        for name in STRANGE_HOSTS
+    },
+    **{f"http://{name}": Case(get(b"http://" + name.encode() + b"/metrics"), (421,)) for name in STRANGE_HOSTS},
+    "its host counts in HTTP/1.0, too": Case(get(b"http://evil.example/metrics", b"1.0", b""), (421,)),
     # versions and connections
     "HTTP/1.0": Case(get(b"/livez", b"1.0", b"") + LAST, (200,), {"connection": "close", "keep-alive": None}),
     "HTTP/1.0 with keep-alive": Case(get(b"/livez", b"1.0", b"Connection: keep-alive\r\n") + LAST, (200,)),
@@ -106,6 +123,8 @@ CASES = {
     "a body in chunks": Case(
         POST + CLOSE + JSON + CHUNKED + b"%x;a=b\r\n%b\r\n0\r\nT: t\r\n\r\n" % (len(BODY), BODY), (200,)
     ),
+    "a trailer of 16 fields": Case(POST + HOST + JSON + CHUNKED + CHUNK + b"a:\r\n" * 16 + b"\r\n" + LAST, (200, 200)),
+    "a trailer of 17 fields": Case(POST + HOST + JSON + CHUNKED + CHUNK + b"a:\r\n" * 17 + b"\r\n" + LAST, (431,)),
     "a GET with a body that is here": Case(
         get(b"/livez", fields=HOST + b"Content-Length: 3\r\n") + b"abc" + LAST, (200, 200)
     ),
@@ -149,6 +168,7 @@ CASES = {
     "a call by the server's own page": Case(
         POST + CLOSE + JSON + b"Origin: http://localhost\r\n" + LENGTH + BODY, (200,)
     ),
+    "metrics by another site's page": Case(get(b"/metrics", fields=CLOSE + b"Sec-Fetch-Site: cross-site\r\n"), (403,)),
     "a link to the page": Case(get(b"/", fields=CLOSE + b"Sec-Fetch-Site: cross-site\r\n"), (200,)),
 }
 

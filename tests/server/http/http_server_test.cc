@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class HttpServerTest : public ::testing::Test {
           if (head.path == "/parts") return {.serve = [](const auto& exchange) { EchoParts(exchange, ""); }};
           if (head.path == "/call") return {.is_call = true, .serve = Echo};
           if (head.path == "/wait") return {.is_call = true, .serve = [this](const auto& exchange) { Wait(exchange); }};
+          if (head.path == "/nothing") return {};
+          if (head.path == "/throw") return {.serve = [](const auto&) { throw std::runtime_error("a defect"); }};
           if (head.path == "/large") response = {.body = large_};
           if (head.path == "/block") {
             ++waiting_;
@@ -134,6 +137,14 @@ TEST_F(HttpServerTest, ConnectionsThatComeTogetherAreAllServed) {
   }
   unblocked_.Notify();
   for (const auto& client : clients) EXPECT_EQ(ReceiveUndated(*client, kAnswer.size()), kAnswer);
+}
+
+TEST_F(HttpServerTest, ADefectEndsItsConnectionAlone) {
+  std::string failure;
+  Serve({.on_failure = [&failure](const std::string& what) { failure = what; }});
+  EXPECT_EQ(Ask("GET /throw HTTP/1.1\r\nHost: x\r\n\r\n"), "");
+  EXPECT_THAT(Ask("GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_EQ(failure, "a defect");
 }
 
 TEST_F(HttpServerTest, HeadHasNoBody) {
@@ -250,6 +261,22 @@ TEST_F(HttpServerTest, ChunksMayBeShortButTheirHeadsNotLong) {
     EXPECT_THAT(Ask(absl::StrCat(head, "3;", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
     EXPECT_THAT(Ask(absl::StrCat(head, "0\r\nTrailer: ", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
   }
+}
+
+TEST_F(HttpServerTest, ATrailerHasAtMost16Fields) {
+  Serve();
+  std::string fields;
+  for (int i = 0; i < 16; ++i) fields += "a:b\r\n";
+  for (const std::string path : {"/echo", "/parts"}) {
+    for (const std::string chunks : {"0\r\n", "3\r\nabc\r\n0;x=y\r\n"}) {
+      const std::string begin = absl::StrCat(
+          "POST ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n", chunks);
+      EXPECT_THAT(Ask(absl::StrCat(begin, fields, "\r\n")), StartsWith("HTTP/1.1 200 "));
+      EXPECT_THAT(Ask(absl::StrCat(begin, fields, "a:\r\n\r\n")), StartsWith("HTTP/1.1 431 "));
+    }
+  }
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + fields + "a:\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Connection: close")));
 }
 
 TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
