@@ -199,11 +199,11 @@ TEST(AbuseDetector, ASlowReaderThatTakesSomethingIsNotStalled) {
   EXPECT_EQ(connection.Look(1000, take), std::nullopt);
 }
 
-TEST(AbuseDetector, AMebibyteWithoutACallEndsIt) {
+TEST(AbuseDetector, ManyBytesWithoutACallEndIt) {
   Watched connection;
   const auto ping = [&] {
-    connection.bytes.received += kMiB / 4;
-    connection.bytes.taken += kMiB / 4;
+    connection.bytes.received += kMiB / 32;
+    connection.bytes.taken += kMiB / 32;
   };
   EXPECT_EQ(connection.Look(4, ping), std::nullopt);
   EXPECT_THAT(connection.Look(1, ping), Optional(AbuseKind::kPings));
@@ -214,7 +214,7 @@ TEST(AbuseDetector, UnreadBytesMayBeginACall) {
   Watched connection;
   connection.bytes = {.received = 2 * kMiB, .unread = 2 * kMiB, .taken = 100};
   EXPECT_EQ(connection.Look(), std::nullopt);
-  connection.bytes.unread = kMiB - 1;
+  connection.bytes.unread = 2 * kMiB - kMiB / 8 - 1;
   EXPECT_THAT(connection.Look(), Optional(AbuseKind::kPings));
 }
 
