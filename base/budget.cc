@@ -28,7 +28,7 @@ void Budget::Add(int64_t amount) {
 }
 
 int64_t Budget::LimitAt(int64_t before) const {
-  if (!is_of_client_) return capacity_;
+  if (!leaves_room_) return capacity_;
   return std::min(capacity_, before + std::max<int64_t>(0, parent_->left() - before) / 2);
 }
 
@@ -59,7 +59,8 @@ std::shared_ptr<Budget> ClientBudgets::Of(const std::string& client) {
   }
   std::weak_ptr<Budget>& known = clients_[client];
   std::shared_ptr<Budget> budget = known.lock();
-  if (budget == nullptr) known = budget = std::shared_ptr<Budget>(new Budget(of_client_, names_, all_, 1, /*is_of_client=*/true));
+  if (budget == nullptr)
+    known = budget = std::shared_ptr<Budget>(new Budget(of_client_, names_, all_, 1, leaves_room_));
   return budget;
 }
 

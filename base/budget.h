@@ -73,7 +73,7 @@ class Budget final {
 
   // `parent`: the budget above; null for a root. One unit of this budget is `in_parent` units of the parent.
   Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr, int64_t in_parent = 1)
-      : Budget(capacity, std::move(names), std::move(parent), in_parent, /*is_of_client=*/false) {}
+      : Budget(capacity, std::move(names), std::move(parent), in_parent, /*leaves_room=*/false) {}
 
   // Takes `amount` of the budget if it also has room for `more`, which will follow.
   // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
@@ -88,12 +88,12 @@ class Budget final {
 
  private:
   friend class ClientBudgets;
-  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent, int64_t in_parent, bool is_of_client)
+  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent, int64_t in_parent, bool leaves_room)
       : capacity_(capacity),
         names_(std::move(names)),
         parent_(std::move(parent)),
         in_parent_(in_parent),
-        is_of_client_(is_of_client) {}
+        leaves_room_(leaves_room) {}
 
   void Add(int64_t amount);
   void NotePeak(int64_t held) {
@@ -110,21 +110,21 @@ class Budget final {
   const Names names_;
   const std::shared_ptr<Budget> parent_;
   const int64_t in_parent_;
-  const bool is_of_client_;
+  const bool leaves_room_;
   std::atomic<int64_t> held_ = 0;
   std::atomic<int64_t> peak_ = 0;
 };
 
-// Gives each client a budget of its own below one that all have together. A client can take no more than it leaves to
-// the others: the first one half of all, the next one half of the rest, and so on. So a few clients that take all they
-// can leave room for one that takes little.
+// Gives each client a budget of its own below one that all have together. With `leaves_room`, a client can take no more
+// than it leaves to the others: the first one half of all, the next one half of the rest, and so on. So a few clients
+// that take all they can leave room for one that takes little.
 //
 // Thread-safe.
 class ClientBudgets final {
  public:
   // `of_client`: what one client may hold.
-  ClientBudgets(std::shared_ptr<Budget> all, int64_t of_client, Budget::Names names)
-      : all_(std::move(all)), of_client_(of_client), names_(std::move(names)) {}
+  ClientBudgets(std::shared_ptr<Budget> all, int64_t of_client, Budget::Names names, bool leaves_room = false)
+      : all_(std::move(all)), of_client_(of_client), names_(std::move(names)), leaves_room_(leaves_room) {}
 
   // The budget of a client, which exists while a caller has a pointer to it.
   std::shared_ptr<Budget> Of(const std::string& client);
@@ -134,6 +134,7 @@ class ClientBudgets final {
   const std::shared_ptr<Budget> all_;
   const int64_t of_client_;
   const Budget::Names names_;
+  const bool leaves_room_;
   Mutex mutex_;
   std::map<std::string, std::weak_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);
   size_t next_clean_up_ ABSL_GUARDED_BY(mutex_) = 16;  // the number of clients at which those without a budget leave

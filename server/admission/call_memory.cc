@@ -27,7 +27,7 @@ std::shared_ptr<Budget> PartOf(std::shared_ptr<Budget> parent, int64_t bytes, st
 std::shared_ptr<ClientBudgets> MessageBudgets(int64_t bytes, std::shared_ptr<Budget> parent) {
   return std::make_shared<ClientBudgets>(
       PartOf(std::move(parent), bytes, "the calls and the messages that are being read"), bytes / 2,
-      Budget::Names{.holders = "this client's messages that are being read", .unit = "bytes"});
+      Budget::Names{.holders = "this client's messages that are being read", .unit = "bytes"}, /*leaves_room=*/true);
 }
 
 std::shared_ptr<Budget> AnswerBudget(int64_t bytes, std::shared_ptr<Budget> parent) {

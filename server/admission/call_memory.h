@@ -32,7 +32,7 @@
 
 namespace longshort::server {
 
-// A client may hold half of the bytes. `parent`: null for a root; here and below.
+// A client may hold half of the bytes, and no more than it leaves to others. `parent`: null for a root; here and below.
 std::shared_ptr<ClientBudgets> MessageBudgets(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
 std::shared_ptr<Budget> AnswerBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
 std::shared_ptr<Budget> ConnectionBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);

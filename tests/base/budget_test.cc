@@ -113,7 +113,8 @@ TEST(Budget, MayBeAskedForRoomForMoreThanIsTaken) {
 }
 
 TEST(ClientBudgets, ClientsThatTakeAllTheyCanLeaveRoomForOneMore) {
-  ClientBudgets clients(std::make_shared<Budget>(1 << 20, Budget::Names{"all", "bytes"}), 1 << 19, {"one", "bytes"});
+  ClientBudgets clients(std::make_shared<Budget>(1 << 20, Budget::Names{"all", "bytes"}), 1 << 19, {"one", "bytes"},
+                        /*leaves_room=*/true);
   std::vector<Budget::Share> held;
   for (int client = 0; client < 6; ++client) {
     const std::shared_ptr<Budget> budget = clients.Of(absl::StrCat(client));
