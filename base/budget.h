@@ -115,9 +115,9 @@ class Budget final {
   std::atomic<int64_t> peak_ = 0;
 };
 
-// Gives each client a budget of its own below one that all have together. With `leaves_room`, a client can take no more
-// than it leaves to the others: the first one half of all, the next one half of the rest, and so on. So a few clients
-// that take all they can leave room for one that takes little.
+// Gives each client a budget of its own below one that all have together. With `leaves_room`, a client can take at most
+// as much as it leaves to the others: the first one half of all, the next one half of the rest, and so on. So a few
+// clients that take all they can leave room for one that takes little.
 //
 // Thread-safe.
 class ClientBudgets final {

@@ -228,7 +228,8 @@ absl::Status ClassifierDayMachine::Replicate() {
   ++counts_.replicas;
   const auto worker = workers_.find(std::this_thread::get_id());
   if (worker == workers_.end()) return absl::OkStatus();  // one of a new engine
-  // At the end batches end together, so that this machine may judge a worker before another that the engine judges first.
+  // At the end batches end together, so that this machine may judge a worker before another that the engine judges
+  // first.
   EXPECT_TRUE(ending_ || worker->second.next_replica <= now);
   worker->second.next_replica = absl::InfiniteFuture();
   if (now >= no_replicas_until_) return absl::OkStatus();
