@@ -76,6 +76,28 @@ TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   EXPECT_EQ(recv(quiet.server.number(), &received, 1, 0), 1);
 }
 
+TEST(ConnectionGuard, ClosesTheConnectionWithTheMostIdleBytesIfAllHaveTooMany) {
+  absl::Notification reported;
+  std::vector<ConnectionGuard::Ended> ended;
+  ConnectionGuard guard({.all_idle_bytes = 250'000}, {.open = [](int64_t /*connections*/) {},
+                                                      .ended =
+                                                          [&](const std::vector<ConnectionGuard::Ended>& connections) {
+                                                            ended = connections;
+                                                            reported.Notify();
+                                                          }});
+  ASSERT_TRUE(guard.Start().ok());
+  const Pair small, large, medium;
+  const std::string bytes(110'000, 'x');
+  for (const auto& [pair, count] : {std::pair(&small, 70'000), {&medium, 90'000}, {&large, 110'000}}) {
+    guard.Watch(pair->server.number());
+    ASSERT_EQ(send(pair->client.number(), bytes.data(), count, 0), count);
+  }
+  ASSERT_TRUE(reported.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].why, AbuseKind::kBytes);
+  EXPECT_EQ(ended[0].received_bytes, 110'000);
+}
+
 // Ending a connection takes a descriptor for some microseconds.
 TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   std::atomic<int64_t> open = -1;
