@@ -59,8 +59,7 @@ std::shared_ptr<Budget> ClientBudgets::Of(const std::string& client) {
   }
   std::weak_ptr<Budget>& known = clients_[client];
   std::shared_ptr<Budget> budget = known.lock();
-  if (budget == nullptr)
-    known = budget = std::shared_ptr<Budget>(new Budget(of_client_, names_, all_, 1, leaves_room_));
+  if (budget == nullptr) known = budget = std::make_shared<Budget>(of_client_, names_, all_, 1, leaves_room_);
   return budget;
 }
 

@@ -72,8 +72,14 @@ class Budget final {
   };
 
   // `parent`: the budget above; null for a root. One unit of this budget is `in_parent` units of the parent.
-  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr, int64_t in_parent = 1)
-      : Budget(capacity, std::move(names), std::move(parent), in_parent, /*leaves_room=*/false) {}
+  // `leaves_room`: see ClientBudgets; then it has a parent.
+  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr, int64_t in_parent = 1,
+         bool leaves_room = false)
+      : capacity_(capacity),
+        names_(std::move(names)),
+        parent_(std::move(parent)),
+        in_parent_(in_parent),
+        leaves_room_(leaves_room) {}
 
   // Takes `amount` of the budget if it also has room for `more`, which will follow.
   // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
@@ -87,14 +93,6 @@ class Budget final {
   int64_t TakePeak() { return peak_.exchange(held_); }
 
  private:
-  friend class ClientBudgets;
-  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent, int64_t in_parent, bool leaves_room)
-      : capacity_(capacity),
-        names_(std::move(names)),
-        parent_(std::move(parent)),
-        in_parent_(in_parent),
-        leaves_room_(leaves_room) {}
-
   void Add(int64_t amount);
   void NotePeak(int64_t held) {
     for (int64_t peak = peak_; held > peak && !peak_.compare_exchange_weak(peak, held);) {
@@ -103,7 +101,7 @@ class Budget final {
   // Takes `amount` for a holder that has `own` already.
   absl::Status TryAdd(int64_t own, int64_t amount, int64_t more);
 
-  // What may be held if `before` is held. See ClientBudgets.
+  // What may be held if `before` is held.
   int64_t LimitAt(int64_t before) const;
 
   const int64_t capacity_;

@@ -38,7 +38,7 @@ struct CallOrigin {
   core::RequestContext context;
   // The client's address, or a proxy's.
   std::string peer;
-  // Of the call's metadata, which gRPC keeps as long as the call.
+  // The size of the call's metadata, which gRPC keeps as long as the call.
   int64_t metadata_bytes = 0;
   // Proof of the caller's identity.
   Credentials credentials;
@@ -47,9 +47,9 @@ struct CallOrigin {
   absl::Status status;
 };
 
-// Errors: INVALID_ARGUMENT if `reference` cannot name a model. Messages and logs repeat the name, so its length is
-// limited.
+// Messages and logs repeat a model's name, so its length is limited.
 inline constexpr int64_t kMaxModelNameBytes = 256;
+// Errors: INVALID_ARGUMENT if `reference` cannot name a model.
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names);
 
 class CallRecord {

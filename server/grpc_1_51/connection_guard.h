@@ -82,7 +82,8 @@ class ConnectionGuard final {
   void EndCallsNotBegun(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes the connections with the most bytes since their last message, if all have too many.
   void EndIdleBytes(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Closes the connections with the most of something until no more than `limit` is left. Sorts `connections`.
+  // Closes the connections with the largest amounts until at most `limit` is left. `connections`: the
+  // amount and the socket's number of each.
   void SeverLargest(std::vector<std::pair<int64_t, int>> connections, int64_t limit, AbuseKind why, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes some connections of the client that has the most, those that have been idle for longest.

@@ -25,8 +25,8 @@ using boost::asio::use_awaitable;
 using boost::system::system_error;
 
 constexpr size_t kFirstRead = 2 << 10;
-// Of a handshake. OpenSSL's own limits are 128 KiB for a ClientHello, before anything is known of the client, and 100
-// KB for its certificates.
+// The largest message of a handshake. OpenSSL's own limits are 128 KiB for a ClientHello, before anything is known of
+// the client, and 100 KB for its certificates.
 constexpr uint32_t kMaxHandshakeMessage = 16 << 10;
 
 // At least kFirstRead bytes more, but not beyond `max` as std::string::reserve does.

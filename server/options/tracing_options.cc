@@ -76,7 +76,7 @@ void UseUrl(const CollectorUrl& url, bool tls_without_scheme, TracingOptions& op
   options.tls = url.scheme.empty() ? tls_without_scheme : url.scheme == "https";
 }
 
-// Of a base URL: the path for traces is below it.
+// Returns the URL for traces, whose path is below that of the base URL.
 CollectorUrl ForTraces(CollectorUrl url) {
   url.path = absl::StrCat(absl::StripSuffix(url.path, "/"), kTracesPath);
   return url;

@@ -70,13 +70,13 @@ class Collector:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port: int = self._server.server_address[1]
         self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
-        # Of all that came, the refused, too.
+        # These are of all requests, refused ones included.
         self.paths: list[str] = []
         self.fields: list[dict[str, str]] = []
         # Status and header fields of the next answers, in place of taking the request.
         self.refusals: list[tuple[int, dict[str, str]]] = []
         self.refused = 0
-        # Of each request, spans that are not wanted.
+        # So many spans of each request are rejected.
         self.rejects = 0
         # Cleared: requests are not answered.
         self.answers = threading.Event()
