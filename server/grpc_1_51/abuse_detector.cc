@@ -7,8 +7,8 @@ namespace {
 
 // Fewer bytes cannot carry a harmful number of calls: a call has at least 16 bytes.
 constexpr int64_t kUnsuspicious = int64_t{32} << 10;
-// Bytes that gRPC allows a stream beyond the first window while the rest of a message is missing.
-constexpr int64_t kWindowOfCall = int64_t{1} << 20;
+// Bytes that gRPC allows a stream while the rest of a message is missing: 1 MiB, and the first window.
+constexpr int64_t kWindowOfCall = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   if (calls.has_value() && unanswered_bytes() > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
   // An uploading client also needs window updates from the server, so it cannot continue for long without any.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
-  if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
+  if (bytes.received - received_at_sign_ > limits.silent_bytes + windows) return AbuseKind::kBytes;
   if (read - read_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
   if (IsStalled(time, limits)) return AbuseKind::kStalled;
   return std::nullopt;

@@ -6,6 +6,7 @@
 //             calls faster than gRPC can destroy them ("rapid reset"). Or it opens calls and never sends a message.
 //   kBytes    It received many bytes without completing a message: frames without content, or headers without an end.
 //             Each open call may have an incomplete message, and window updates for the server's data do not count.
+//             Fewer are enough while the server sends nothing, since an upload needs window updates.
 //   kPings    It received many bytes without a call: pings, settings, and other frames that gRPC answers. No call ends
 //             with the connection.
 //   kStalled  Its receive buffer has not been empty for some time, during which no message was completed. Parsing costs
@@ -38,8 +39,11 @@ struct AbuseLimits {
   // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet. Twice as many may
   // begin without a message between them.
   int64_t calls = 2048;
-  // Maximum bytes received without a message. gRPC allows 16 MiB before it must send anything.
+  // Maximum bytes received without a message.
   int64_t idle_bytes = int64_t{64} << 20;
+  // Maximum bytes received while the server sent nothing, beyond the windows of open calls: the heads of calls. gRPC
+  // must not probe for larger windows (GRPC_ARG_HTTP2_BDP_PROBE).
+  int64_t silent_bytes = int64_t{256} << 10;
   // The same of all connections together. Only those with some bytes count.
   int64_t all_idle_bytes = std::numeric_limits<int64_t>::max();
   // Maximum calls of all connections that no service has begun, because their first message has not arrived.

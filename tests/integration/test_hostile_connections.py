@@ -176,9 +176,9 @@ ATTACKS = {
     "headers without end": ("bytes|stalled", headers_without_end),
     "data frames without content": ("bytes|stalled", lambda: frames_without_content(http2.DATA, http2.END_HEADERS)),
     "continuations without content": ("bytes|stalled", lambda: frames_without_content(http2.CONTINUATION, 0)),
-    "a string without end": ("stalled", lambda: header_without_end(STRING, b"x" * 16384)),
-    "a string without end, byte by byte": ("stalled", lambda: header_without_end(STRING, b"x")),
-    "a number without end": ("stalled", lambda: header_without_end(NUMBER, b"\x80" * 16384)),
+    "a string without end": ("bytes|stalled", lambda: header_without_end(STRING, b"x" * 16384)),
+    "a string without end, byte by byte": ("bytes|stalled", lambda: header_without_end(STRING, b"x")),
+    "a number without end": ("bytes|stalled", lambda: header_without_end(NUMBER, b"\x80" * 16384)),
 }
 
 

@@ -127,11 +127,19 @@ TEST(AbuseDetector, MessagesOnTheirWayAreBoundedTogether) {
 }
 
 // HTTP/2's windows end: a client that uploads hears of the server meanwhile.
-TEST(AbuseDetector, ManyBytesWithoutAnAnswerEndTheConnection) {
+TEST(AbuseDetector, FewBytesWithoutAnAnswerEndTheConnection) {
   Watched connection({.message_bytes = 1024 * kMiB, .messages_bytes = 4096 * kMiB});
   connection.calls.open = 1;
-  const auto send = [&] { connection.bytes.received += 5 * kMiB; };
-  EXPECT_EQ(connection.Look(13, send), std::nullopt);
+  const auto send = [&] { connection.bytes.received += kMiB / 4; };
+  EXPECT_EQ(connection.Look(5, send), std::nullopt) << "256 KiB, and the window of a call";
+  EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
+}
+
+TEST(AbuseDetector, EachOpenCallMayFillItsWindow) {
+  Watched connection;
+  connection.calls.open = 32;
+  const auto send = [&] { connection.bytes.received += 4 * kMiB; };
+  EXPECT_EQ(connection.Look(8, send), std::nullopt) << "256 KiB, and 34 MiB of windows";
   EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
@@ -166,7 +174,7 @@ TEST(AbuseDetector, AnUploadThatIsReadSlowlyIsNotStalled) {
   EXPECT_EQ(connection.Look(100, upload), std::nullopt);
 }
 
-// Other programs have the machine: a large message takes a minute, and its window is updated every ten seconds.
+// Other programs have the machine: a large message takes a minute, and its window is updated every five seconds.
 TEST(AbuseDetector, AnUploadToABusyMachineIsNotStalled) {
   Watched connection;
   connection.cpu_share = 0.1;
@@ -175,7 +183,7 @@ TEST(AbuseDetector, AnUploadToABusyMachineIsNotStalled) {
   int look = 0;
   const auto upload = [&] {
     connection.bytes.received += 50'000;
-    if (++look % 40 == 0) connection.bytes.taken += 13;
+    if (++look % 20 == 0) connection.bytes.taken += 13;
   };
   EXPECT_EQ(connection.Look(240, upload), std::nullopt);
 }
@@ -250,7 +258,7 @@ TEST(AbuseDetector, UnknownFramesAreBoundedToo) {
   Watched connection({.messages_bytes = 256 * kMiB});
   connection.known_to_grpc = false;
   const auto send = [&] { connection.bytes.received += 32 * kMiB; };
-  EXPECT_EQ(connection.Look(10, send), std::nullopt);
+  EXPECT_EQ(connection.Look(8, send), std::nullopt);
   EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 

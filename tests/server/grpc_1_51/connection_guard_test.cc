@@ -44,7 +44,7 @@ TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   std::atomic<int64_t> open = -1;
   absl::Notification reported;
   std::vector<ConnectionGuard::Ended> ended;
-  ConnectionGuard guard({.idle_bytes = 70'000, .messages_bytes = 0},
+  ConnectionGuard guard({.silent_bytes = 70'000, .messages_bytes = 0},
                         {.open = [&](int64_t connections) { open = connections; },
                          .ended =
                              [&](const std::vector<ConnectionGuard::Ended>& connections) {
@@ -103,7 +103,7 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   std::atomic<int64_t> open = -1;
   std::atomic<int64_t> looks = 0;
   absl::Notification ended;
-  ConnectionGuard guard({.idle_bytes = 1000, .messages_bytes = 0},
+  ConnectionGuard guard({.silent_bytes = 1000, .messages_bytes = 0},
                         {.open = [&](int64_t connections) { open = connections, ++looks; },
                          .ended = [&](const std::vector<ConnectionGuard::Ended>& /*connections*/) { ended.Notify(); }});
   ASSERT_TRUE(guard.Start().ok());

@@ -1,4 +1,4 @@
-#include "server/monitoring/otlp_client.h"
+#include "server/http/otlp_client.h"
 
 // clang-format off: boost/asio/awaitable.hpp needs <utility> and does not include it
 #include <utility>
