@@ -39,7 +39,8 @@ if(LONGSHORT_TORCH)
     HEADERS ${_torch_headers} ${_test_headers}
     DEPENDS longshort::torch GTest::gmock
     OPTIONS ${LONGSHORT_TEST_OPTIONS} ${LONGSHORT_OPENMP})
-  _longshort_precompiled(longshort_grpc_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
+  _longshort_precompiled(longshort_grpc_headers
+    HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++ OPTIONS ${LONGSHORT_EDGE_OPTIONS})
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
     DEPENDS gRPC::grpc++ GTest::gmock
@@ -52,8 +53,10 @@ function(longshort_use_precompiled name)
   if("longshort::torch" IN_LIST ARGN)
     string(APPEND _set _torch)
     target_compile_options(${name} PRIVATE ${LONGSHORT_OPENMP})
-  elseif(ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server_(rpc|longshort_v1|open_inference_v2|lifecycle)|longshort_clients")
+  elseif(TARGET longshort_grpc_headers AND
+    (LONGSHORT_AT_THE_EDGE OR ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server|longshort_clients"))
     string(APPEND _set _grpc)
+    target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
   endif()
   if("GTest::gmock" IN_LIST ARGN)
     string(APPEND _set _test)
