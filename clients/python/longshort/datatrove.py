@@ -33,11 +33,11 @@ try:
     from datatrove.pipeline.filters.base_filter import BaseFilter  # type: ignore[import-untyped]
     from datatrove.pipeline.writers.disk_base import DiskWriter  # type: ignore[import-untyped]
 
-    from longshort.batch.connecting import ConnectionOptions, connection_of
-    from longshort.batch.pool import Pool
-    from longshort.batch.results import columns
-    from longshort.batch.rows import RowError, checked_text
-    from longshort.batch.scorer import Priority
+    from longshort.batch.inputs.rows import RowError, checked_text
+    from longshort.batch.run.connecting import ConnectionOptions, connection_of
+    from longshort.batch.run.pool import Pool
+    from longshort.batch.run.results import columns
+    from longshort.batch.run.scorer import Priority
 except ModuleNotFoundError as error:
     raise missing("longshort.datatrove", "datatrove", error) from None
 

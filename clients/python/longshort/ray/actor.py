@@ -9,9 +9,9 @@ from typing import Any, Literal
 import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from longshort.batch.arrow_values import values
-from longshort.batch.pool import Pool
-from longshort.batch.rows import RowError, checked_text, text_hash
+from longshort.batch.inputs.arrow_values import values
+from longshort.batch.inputs.rows import RowError, checked_text, text_hash
+from longshort.batch.run.pool import Pool
 from longshort.inputs import Document
 from longshort.ray.own_server import OwnServer, StartServer
 

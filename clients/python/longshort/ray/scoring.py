@@ -6,9 +6,9 @@ from typing import Any, Literal, Unpack
 
 import ray.data
 
-from longshort.batch import results
-from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.scorer import Priority
+from longshort.batch.run import results
+from longshort.batch.run.connecting import ConnectionOptions, connection_of
+from longshort.batch.run.scorer import Priority
 from longshort.ray.actor import Actor, Plan
 from longshort.ray.own_server import StartServer
 

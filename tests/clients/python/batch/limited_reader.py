@@ -14,11 +14,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from longshort.batch import inputs, output, reading, results
-from longshort.batch.failures import Refused
-from longshort.batch.memory import return_freed_blocks
-from longshort.batch.rows import Columns
-from longshort.batch.shards import Position, ShardLimits, cut
+from longshort.batch.inputs import reading, sources
+from longshort.batch.inputs.memory import return_freed_blocks
+from longshort.batch.inputs.rows import Columns
+from longshort.batch.inputs.shards import Position, ShardLimits, cut
+from longshort.batch.output import shard_files
+from longshort.batch.report.failures import Refused
+from longshort.batch.run import results
 
 LIMIT_BYTES = 1 << 30
 COLUMNS = results.columns("score", 0)
@@ -31,11 +33,11 @@ class Nowhere:
 
 
 def read(path: str, found: dict[str, Any]) -> None:
-    (source,) = inputs.sources(inputs.find([path]))
+    (source,) = sources.sources(sources.find([path]))
     (reader,) = reading.open_readers([source], Columns())
-    outputs: list[output.Output] = []
-    for format in output.OUTPUT_FORMATS:
-        outputs.append(output.Output(Nowhere(), format, "score", 0))  # type: ignore[arg-type]
+    outputs: list[shard_files.Output] = []
+    for format in shard_files.OUTPUT_FORMATS:
+        outputs.append(shard_files.Output(Nowhere(), format, "score", 0))  # type: ignore[arg-type]
         outputs[-1].carry(reader.carried)
     for shard in cut(0, reader.rows(Position()), ShardLimits()):
         rows = reader.parse(shard.rows)

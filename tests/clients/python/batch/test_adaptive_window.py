@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from longshort.batch.adaptive_window import AdaptiveWindow
+from longshort.batch.run.adaptive_window import AdaptiveWindow
 
 
 class Simulated:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from longshort._proto import inference_pb2
-from longshort.batch.addresses import servers_of
-from longshort.batch.connecting import connection_of
-from longshort.batch.scorer import Scorer
+from longshort.batch.run.addresses import servers_of
+from longshort.batch.run.connecting import connection_of
+from longshort.batch.run.scorer import Scorer
 from longshort.connection import Connection
 
 FOUND = {

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.arrow_values import value_bytes
-from longshort.batch.column_types import NoCommonType, common, plain
+from longshort.batch.inputs.arrow_values import value_bytes
+from longshort.batch.inputs.column_types import NoCommonType, common, plain
 
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.conftest import address

@@ -12,8 +12,8 @@ from pathlib import Path
 import longshort.batch
 import pytest
 import zstandard
-from longshort.batch import inputs
-from longshort.batch.shards import Position, ShardLimits
+from longshort.batch.inputs import sources
+from longshort.batch.inputs.shards import Position, ShardLimits
 
 from clients.python.batch.test_inputs import TEXTS, rows_of, write_warc
 
@@ -116,7 +116,7 @@ def test_windows_of_128_mib_are_read(tmp_path: Path) -> None:
 def test_a_frame_that_is_not_read_is_refused_at_once(content: bytes, message: str, name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(longshort.batch.Refused, match=f"{name} is not read: {message}"):
-        inputs.find([str(tmp_path / name)])
+        sources.find([str(tmp_path / name)])
 
 
 def test_a_later_frame_that_is_not_read_ends_the_file_with_its_reason(tmp_path: Path) -> None:

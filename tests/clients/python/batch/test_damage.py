@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from integration.server_process import Server
-from longshort.batch import parquet
-from longshort.batch.shards import Position, ShardLimits
+from longshort.batch.inputs import parquet
+from longshort.batch.inputs.shards import Position, ShardLimits
 
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.batch.test_inputs import rows_of, write_warc

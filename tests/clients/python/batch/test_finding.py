@@ -19,8 +19,8 @@ import longshort.batch
 import pytest
 import zstandard
 from integration.server_process import Server
-from longshort.batch import inputs
-from longshort.batch.finding import LeftOut, described
+from longshort.batch.inputs import sources
+from longshort.batch.inputs.finding import LeftOut, described
 
 from clients.python.conftest import address
 
@@ -53,7 +53,7 @@ def write(folder: Path) -> None:
 def found(*arguments: str | Path, **options: str) -> tuple[list[str], dict[str, int]]:
     """The names of the files that are read, without their folder, and the counts of the others."""
     left_out = LeftOut()
-    files = inputs.find([str(one) for one in arguments], left_out=left_out, **options)  # type: ignore[arg-type]
+    files = sources.find([str(one) for one in arguments], left_out=left_out, **options)  # type: ignore[arg-type]
     return [file.name.rpartition("/")[2] for file in files], dict(left_out.counts)
 
 
@@ -177,7 +177,7 @@ def test_a_format_makes_all_complete_files_inputs(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else_is_refused(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(longshort.batch.Refused, match=message.replace(".", r"\.")):
-        inputs.find([str(tmp_path / name)])
+        sources.find([str(tmp_path / name)])
 
 
 def test_a_folder_without_a_file_that_is_read_is_refused(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_folder_without_a_file_that_is_read_is_refused(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(LINE)
     for argument in (tmp_path, tmp_path / "*"):
         with pytest.raises(longshort.batch.Refused, match=r"none of its files is read: 2 \*\.json, 1 \*\.csv\. Set --"):
-            inputs.find([str(argument)])
+            sources.find([str(argument)])
 
 
 def test_an_archive_is_refused_whatever_its_format(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_archive_is_refused_whatever_its_format(tmp_path: Path) -> None:
         archive.writestr("a.jsonl", LINE)
     for format in ("jsonl", "text"):
         with pytest.raises(longshort.batch.Refused, match="its content is a ZIP archive"):
-            inputs.find([str(tmp_path / "a.zip")], format)  # type: ignore[arg-type]
+            sources.find([str(tmp_path / "a.zip")], format)  # type: ignore[arg-type]
 
 
 def test_linked_folders_are_read_and_loops_noticed(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_linked_folders_are_read_and_loops_noticed(tmp_path: Path) -> None:
     (tmp_path / "top/sub/up").symlink_to("../..")
     (tmp_path / "top/sub/self").symlink_to(".")
     with pytest.raises(longshort.batch.Refused, match=r"is given twice \(also as "):
-        inputs.find([str(tmp_path / "top")])  # "up" leads to "elsewhere", too
+        sources.find([str(tmp_path / "top")])  # "up" leads to "elsewhere", too
     (tmp_path / "top/sub/up").unlink()
     (tmp_path / "top/sub/up").symlink_to("..")
     names, left_out = found(tmp_path / "top")
@@ -221,12 +221,12 @@ def test_links_that_lead_to_folders_in_a_million_ways_are_refused_at_once(tmp_pa
     (tmp_path / "tree/40").mkdir()
     for argument in ("tree/0", "tree/0/**/*.jsonl"):
         with pytest.raises(longshort.batch.Refused, match=r"the folder .* is given twice \(also as "):
-            inputs.find([str(tmp_path / argument)])
+            sources.find([str(tmp_path / argument)])
     (tmp_path / "loops").mkdir()
     for name in ("one", "other"):
         (tmp_path / "loops" / name).symlink_to(".")
     with pytest.raises(longshort.batch.Refused, match=r"loops/\w+ \(a link to a folder above it\)"):
-        inputs.find([str(tmp_path / "loops/**/*.jsonl")])
+        sources.find([str(tmp_path / "loops/**/*.jsonl")])
 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_bytes(LINE)
     for argument in (tmp_path, tmp_path / "*.jsonl", tmp_path / "a.jsonl"):
         with pytest.raises(longshort.batch.Refused, match="a.jsonl cannot be read: No such file"):
-            inputs.find([str(argument)])
+            sources.find([str(argument)])
 
 
 @pytest.mark.parametrize("argument", ["", "/*/*.jsonl", "/**/*.jsonl"])
@@ -254,7 +254,7 @@ def test_a_folder_that_cannot_be_read_is_refused(
 
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(longshort.batch.Refused, match=r"the folder .*/closed/? cannot be read: Permission denied"):
-        inputs.find([f"{tmp_path}{argument}"])
+        sources.find([f"{tmp_path}{argument}"])
 
 
 def fifo(path: Path) -> None:
@@ -280,7 +280,7 @@ def test_what_is_no_regular_file_is_refused(
     monkeypatch.chdir(tmp_path)  # the path of a socket is short
     make(Path("a.jsonl"))
     with pytest.raises(longshort.batch.Refused, match=f"a.jsonl cannot be read: .*{message}|a.jsonl {message}"):
-        inputs.find([argument or "."])
+        sources.find([argument or "."])
 
 
 def test_a_summary_names_what_was_not_read(server: Server, tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from longshort.batch import inputs, reading
-from longshort.batch.failures import Refused
-from longshort.batch.files import open_folder
-from longshort.batch.manifest import INPUTS, Manifest, Run
-from longshort.batch.memory import DEFAULT_MEMORY
-from longshort.batch.rows import Columns
-from longshort.batch.shards import Position, ShardLimits, cut
+from longshort.batch.inputs import reading, sources
+from longshort.batch.inputs.files import open_folder
+from longshort.batch.inputs.memory import DEFAULT_MEMORY
+from longshort.batch.inputs.rows import Columns
+from longshort.batch.inputs.shards import Position, ShardLimits, cut
+from longshort.batch.output.manifest import INPUTS, Manifest, Run
+from longshort.batch.report.failures import Refused
 
 from clients.python.batch import limited_reader
 from clients.python.batch.test_http_content import READ
@@ -125,7 +125,7 @@ def nested(depth: int, inner: bytes) -> bytes:
 
 WARC_BEGIN = record(b"good") + b"WARC/1.0\r\n"
 HEADERS = "DATA_LOSS: the file is damaged from here on: a record's headers have more than 1048576 bytes"
-DIGITS = 'DATA_LOSS: the file is damaged from here on: a record\'s Content-Length is "1111'
+DIGITS = "DATA_LOSS: the file is damaged from here on: a record's Content-Length is \"1111"
 DEEP = "INVALID_ARGUMENT: the line is nested too deeply: at most 256 levels are read"
 VALUES = "INVALID_ARGUMENT: the values of the line take some "
 LONG_LINE = "DATA_LOSS: the file is damaged from here on: a line has more than 1073741824 bytes"
@@ -273,7 +273,7 @@ def damaged_group(folder: Path) -> Path:
 
 @pytest.mark.parametrize("make", [blank_lines, endless_header, damaged_group])
 def test_a_run_that_goes_on_finds_nothing_behind_damage(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    (source,) = inputs.sources(inputs.find([str(make(tmp_path))]))
+    (source,) = sources.sources(sources.find([str(make(tmp_path))]))
     (reader,) = reading.open_readers([source], Columns())
     good, damage = cut(0, reader.rows(Position()), ShardLimits(rows=1))
     assert [row.error is None for shard in (good, damage) for row in reader.parse(shard.rows).rows] == [True, False]
@@ -284,7 +284,7 @@ def test_a_run_that_goes_on_finds_nothing_behind_damage(make: Callable[[Path], P
 @pytest.mark.parametrize("damage", [b"{", b"[]", b'{"name":1}', b"[" * 100_000, b"\xff"])
 def test_a_damaged_list_of_inputs_is_a_difference(damage: bytes, tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path))
-    one = inputs.Input("a.jsonl", "jsonl", "", 1, "")
+    one = sources.Input("a.jsonl", "jsonl", "", 1, "")
     run = Run("score", {}, {}, [one])
     Manifest(folder).begin(run, alone=True)
     folder.put(INPUTS, damage + b"\n")

@@ -13,7 +13,7 @@ import longshort.batch
 import pytest
 import zstandard
 from integration.server_process import Server
-from longshort.batch.shards import ShardLimits
+from longshort.batch.inputs.shards import ShardLimits
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.shards import Position, ShardLimits
+from longshort.batch.inputs.shards import Position, ShardLimits
 
 from clients.python.batch.corpus import read_errors, read_rows
 from clients.python.batch.test_inputs import rows_of

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from longshort._proto import inference_pb2
-from longshort.batch import run
-from longshort.batch.error_limits import ErrorLimits
-from longshort.batch.manifest import Entry
-from longshort.batch.progress import Progress
-from longshort.batch.reading import ReadShard
-from longshort.batch.rows import Rows, good
-from longshort.batch.shard_writer import ShardWriter
-from longshort.batch.work import Job
+from longshort.batch.inputs.reading import ReadShard
+from longshort.batch.inputs.rows import Rows, good
+from longshort.batch.output.manifest import Entry
+from longshort.batch.output.shard_writer import ShardWriter
+from longshort.batch.report.progress import Progress
+from longshort.batch.run import pipeline
+from longshort.batch.run.error_limits import ErrorLimits
+from longshort.batch.run.work import Job
 
 SHARD_BYTES = 1 << 20
 ANSWER = inference_pb2.ScoreTextsResponse(score={"token_count": 1})
@@ -80,7 +80,7 @@ async def most_lost(documents: list[list[int]], servers: int) -> int:
     scorer = Servers(servers)
     disk: Any = Disk(scorer, [sum(sizes) for sizes in documents])
     running: Any = scorer
-    one = run.Run(
+    one = pipeline.Run(
         *(shards(documents), running, ShardWriter(disk, disk)),
         ErrorLimits(max_errors=None, errors_before=0, check_first=False),
         *(Progress("quiet", 1), threading.Event()),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.memory import DEFAULT_MEMORY
+from longshort.batch.inputs.memory import DEFAULT_MEMORY
 
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.conftest import address

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from longshort.batch import inputs, reading
-from longshort.batch.finding import LeftOut, expand
-from longshort.batch.footers import read_footer
-from longshort.batch.pages import Page, largest_rows, read_pages
-from longshort.batch.parquet_layout import MAX_BATCH_ROWS, Layout
-from longshort.batch.rows import Columns
-from longshort.batch.shards import Position
+from longshort.batch.inputs import reading, sources
+from longshort.batch.inputs.finding import LeftOut, expand
+from longshort.batch.inputs.footers import read_footer
+from longshort.batch.inputs.pages import Page, largest_rows, read_pages
+from longshort.batch.inputs.parquet_layout import MAX_BATCH_ROWS, Layout
+from longshort.batch.inputs.rows import Columns
+from longshort.batch.inputs.shards import Position
 
 from clients.python.batch.test_memory import long_after_short
 
@@ -140,7 +140,7 @@ def test_files_of_an_object_store_are_not_read_twice(store: CountedStore, tmp_pa
     words = pa.array([os.urandom(500).hex() for _ in range(50_000)])
     pq.write_table(pa.table({"text": words}), tmp_path / "a.parquet", use_dictionary=False, compression="none")
     store.pipe_file("/corpus/a.parquet", (tmp_path / "a.parquet").read_bytes())
-    (source,) = inputs.sources(inputs.find(["counted:///corpus/*.parquet"]))
+    (source,) = sources.sources(sources.find(["counted:///corpus/*.parquet"]))
     (reader,) = reading.open_readers([source], Columns())
     assert len(CountedStore.ranges) < 100 and sum(CountedStore.ranges) < 500_000 < source.bytes / 100
     assert next(reader.rows(Position())).row == 0

@@ -12,8 +12,8 @@ from pathlib import Path
 import longshort.batch
 import pytest
 from integration.server_process import Server
-from longshort.batch import files
-from longshort.batch.verifying import entries_of
+from longshort.batch.inputs import files
+from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, write_jsonl
 from clients.python.batch.power_loss import Disk

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import ROOT, Server, wait_until
-from longshort.batch import api, files, program
-from longshort.batch.files import open_folder
-from longshort.batch.progress import Progress
+from longshort.batch.inputs import files
+from longshort.batch.inputs.files import open_folder
+from longshort.batch.report.progress import Progress
+from longshort.batch.run import api, program
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address
@@ -235,7 +236,7 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
 STUCK = """
 import sys, time, longshort.batch.{module}
 longshort.batch.{module}.{name} = lambda *_: (open("stuck", "w").close(), time.sleep(60))
-from longshort.batch.program import main
+from longshort.batch.run.program import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -243,10 +244,10 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     ("module", "name", "how", "begun"),
     [
-        ("inputs", "_fingerprint", signal.SIGINT, False),  # in a thread, before the run
-        ("api", "open_readers", signal.SIGTERM, False),  # in the main thread
-        ("json_lines", "uncompressed", signal.SIGTERM, True),  # a mount that does not answer
-        ("files", "_write_synced", signal.SIGINT, False),  # a disk that does not answer
+        ("inputs.sources", "_fingerprint", signal.SIGINT, False),  # in a thread, before the run
+        ("run.api", "open_readers", signal.SIGTERM, False),  # in the main thread
+        ("inputs.json_lines", "uncompressed", signal.SIGTERM, True),  # a mount that does not answer
+        ("inputs.files", "_write_synced", signal.SIGINT, False),  # a disk that does not answer
     ],
 )
 def test_a_signal_ends_a_run_that_is_stuck(

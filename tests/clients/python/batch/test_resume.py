@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.files import open_folder
-from longshort.batch.verifying import entries_of
+from longshort.batch.inputs.files import open_folder
+from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, read_rows, write_jsonl
 from clients.python.conftest import address
@@ -98,7 +98,7 @@ def test_another_command_is_refused(out: Path, corpus: Path, classifiers: Server
 def test_an_input_that_changes_while_it_is_read_ends_the_run(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longshort.batch import reading
+    from longshort.batch.inputs import reading
 
     read = 0
     check = reading.check_unchanged

@@ -21,7 +21,7 @@ import pytest
 from integration import model_directory, tokens
 from integration.server_process import Server, wait_until
 from longshort._proto import models_pb2
-from longshort.batch.verifying import entries_of
+from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address, stall
