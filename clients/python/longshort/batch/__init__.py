@@ -15,7 +15,7 @@ try:
     from longshort.batch.report.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
     from longshort.batch.report.summary import Summary
     from longshort.batch.run.api import classify, embed, score
-    from longshort.batch.run.batch_options import BatchOptions
+    from longshort.batch.run.options import BatchOptions
     from longshort.batch.run.pool import Pool
 except ModuleNotFoundError as error:
     raise missing("longshort.batch", "batch", error) from None

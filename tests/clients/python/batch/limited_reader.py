@@ -19,11 +19,11 @@ from longshort.batch.inputs.memory import return_freed_blocks
 from longshort.batch.inputs.rows import Columns
 from longshort.batch.inputs.shards import Position, ShardLimits, cut
 from longshort.batch.output import shard_files
+from longshort.batch.output.result_columns import columns
 from longshort.batch.report.failures import Refused
-from longshort.batch.run import results
 
 LIMIT_BYTES = 1 << 30
-COLUMNS = results.columns("score", 0)
+COLUMNS = columns("score", 0)
 
 
 class Nowhere:
@@ -33,12 +33,11 @@ class Nowhere:
 
 
 def read(path: str, found: dict[str, Any]) -> None:
-    (source,) = sources.sources(sources.find([path]))
+    (source,) = sources.sources_of(sources.find([path]))
     (reader,) = reading.open_readers([source], Columns())
     outputs: list[shard_files.Output] = []
     for format in shard_files.OUTPUT_FORMATS:
-        outputs.append(shard_files.Output(Nowhere(), format, "score", 0))  # type: ignore[arg-type]
-        outputs[-1].carry(reader.carried)
+        outputs.append(shard_files.Output(Nowhere(), format, "score", 0, reader.carried))  # type: ignore[arg-type]
     for shard in cut(0, reader.rows(Position()), ShardLimits()):
         rows = reader.parse(shard.rows)
         found["rows"] += len(rows.rows)

@@ -1,7 +1,7 @@
 """A disk that loses what was not fsynced: what is left of files after each of the calls by which they were written.
 
-Stands in the place of the module `os` in longshort.batch.inputs.files, makes every call, and keeps a record of it. From
-the record it says what a power cut behind any call may leave:
+Stands in the place of the module `os` in longshort.batch.output.folders, makes every call, and keeps a record of it.
+From the record it says what a power cut behind any call may leave:
 
 - of a file that was not fsynced since it was written: all, any part of it, or zeros;
 - of a folder that was not fsynced: the names that were made or moved since may be as before. Each by itself: a disk

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from longshort._proto import inference_pb2
-from longshort.batch.run.addresses import servers_of
-from longshort.batch.run.connecting import connection_of
+from longshort.batch.run.addresses import connection_of, servers_of
 from longshort.batch.run.scorer import Scorer
 from longshort.connection import Connection
 
@@ -57,7 +56,7 @@ def test_grpcs_own_addresses_are_taken(server: str) -> None:
 @pytest.mark.parametrize("wrong", [{"patience": -1.0}, {"patience": float("nan")}, {"timeout": 0.0}])
 def test_times_that_are_none_are_refused(wrong: dict[str, float]) -> None:
     async def make() -> None:
-        Scorer(Connection(servers=("a:1",)), "", inference_pb2.ScoreTextsOptions(), **wrong)
+        Scorer({"server": "a:1", **wrong}, inference_pb2.ScoreTextsOptions())
 
     with pytest.raises(ValueError, match="it must be"):
         asyncio.run(make())

@@ -20,7 +20,7 @@ import pytest
 import zstandard
 from integration.server_process import Server
 from longshort.batch.inputs import sources
-from longshort.batch.inputs.finding import LeftOut, described
+from longshort.batch.report.counts import LeftOut, described_files
 
 from clients.python.conftest import address
 
@@ -118,7 +118,7 @@ def test_a_folder_has_a_closed_list_of_files(tmp_path: Path) -> None:
     names, left_out = found(tmp_path / "data")
     assert names == WANTED
     assert left_out == counted(*NOT_READ.values(), ".git/", "_temporary/")
-    assert described(left_out).startswith("2 *.json, 1 ") and described(left_out).endswith(", and 3 others")
+    assert described_files(left_out).startswith("2 *.json, 1 ") and described_files(left_out).endswith(", and 3 others")
 
 
 def test_a_pattern_has_the_same_list(tmp_path: Path) -> None:

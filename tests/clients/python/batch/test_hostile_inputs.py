@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from longshort.batch.inputs import reading, sources
-from longshort.batch.inputs.files import open_folder
 from longshort.batch.inputs.memory import DEFAULT_MEMORY
 from longshort.batch.inputs.rows import Columns
 from longshort.batch.inputs.shards import Position, ShardLimits, cut
+from longshort.batch.output.folders import open_folder
 from longshort.batch.output.manifest import INPUTS, Manifest, Run
 from longshort.batch.report.failures import Refused
 
@@ -273,7 +273,7 @@ def damaged_group(folder: Path) -> Path:
 
 @pytest.mark.parametrize("make", [blank_lines, endless_header, damaged_group])
 def test_a_run_that_goes_on_finds_nothing_behind_damage(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    (source,) = sources.sources(sources.find([str(make(tmp_path))]))
+    (source,) = sources.sources_of(sources.find([str(make(tmp_path))]))
     (reader,) = reading.open_readers([source], Columns())
     good, damage = cut(0, reader.rows(Position()), ShardLimits(rows=1))
     assert [row.error is None for shard in (good, damage) for row in reader.parse(shard.rows).rows] == [True, False]

@@ -109,7 +109,7 @@ def texts(path: Path) -> Path:
 
 def rows_of(place: Path, limits: ShardLimits, start: Position = Position(), columns: Columns = Columns()) -> list[Rows]:  # noqa: B008
     """The rows of each shard."""
-    (source,) = sources.sources(sources.find([str(place)]))
+    (source,) = sources.sources_of(sources.find([str(place)]))
     (reader,) = reading.open_readers([source], columns)
     return [reader.parse(shard.rows) for shard in cut(0, reader.rows(start), limits, start)]
 
@@ -132,7 +132,7 @@ def test_every_format_has_its_rows_in_order(make: Callable[[Path], Path], tmp_pa
 @pytest.mark.parametrize("make", KINDS)
 def test_every_format_goes_on_from_any_shard(make: Callable[[Path], Path], tmp_path: Path) -> None:
     place = make(tmp_path)
-    (source,) = sources.sources(sources.find([str(place)]))
+    (source,) = sources.sources_of(sources.find([str(place)]))
     limits = ShardLimits(rows=6, bytes=150)
     whole = list(cut(0, reading.open_readers([source], Columns())[0].rows(Position()), limits))
     assert len(whole) > 5

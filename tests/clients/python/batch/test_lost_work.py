@@ -12,7 +12,7 @@ import pytest
 from longshort._proto import inference_pb2
 from longshort.batch.inputs.reading import ReadShard
 from longshort.batch.inputs.rows import Rows, good
-from longshort.batch.output.manifest import Entry
+from longshort.batch.output.records import Entry
 from longshort.batch.output.shard_writer import ShardWriter
 from longshort.batch.report.progress import Progress
 from longshort.batch.run import pipeline

@@ -140,7 +140,7 @@ def test_files_of_an_object_store_are_not_read_twice(store: CountedStore, tmp_pa
     words = pa.array([os.urandom(500).hex() for _ in range(50_000)])
     pq.write_table(pa.table({"text": words}), tmp_path / "a.parquet", use_dictionary=False, compression="none")
     store.pipe_file("/corpus/a.parquet", (tmp_path / "a.parquet").read_bytes())
-    (source,) = sources.sources(sources.find(["counted:///corpus/*.parquet"]))
+    (source,) = sources.sources_of(sources.find(["counted:///corpus/*.parquet"]))
     (reader,) = reading.open_readers([source], Columns())
     assert len(CountedStore.ranges) < 100 and sum(CountedStore.ranges) < 500_000 < source.bytes / 100
     assert next(reader.rows(Position())).row == 0

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from integration.server_process import ROOT, Server, wait_until
 from longshort.batch.inputs import files
-from longshort.batch.inputs.files import open_folder
+from longshort.batch.output.folders import open_folder
 from longshort.batch.report.progress import Progress
 from longshort.batch.run import api, program
 
@@ -245,9 +245,9 @@ sys.exit(main(sys.argv[1:]))
     ("module", "name", "how", "begun"),
     [
         ("inputs.sources", "_fingerprint", signal.SIGINT, False),  # in a thread, before the run
-        ("run.api", "open_readers", signal.SIGTERM, False),  # in the main thread
+        ("run.task", "open_readers", signal.SIGTERM, False),  # in the main thread
         ("inputs.json_lines", "uncompressed", signal.SIGTERM, True),  # a mount that does not answer
-        ("inputs.files", "_write_synced", signal.SIGINT, False),  # a disk that does not answer
+        ("output.folders", "_write_synced", signal.SIGINT, False),  # a disk that does not answer
     ],
 )
 def test_a_signal_ends_a_run_that_is_stuck(

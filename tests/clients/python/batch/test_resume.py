@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.inputs.files import open_folder
+from longshort.batch.output.folders import open_folder
 from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, read_rows, write_jsonl

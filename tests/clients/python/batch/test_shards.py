@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from longshort.batch.inputs.shards import Part, Position, RawRow, ShardLimits, cut, shard_name
-from longshort.batch.run.regions import region_bits
+from longshort.batch.run.long_documents import region_bits
 
 
 def raw(sizes: list[int], first_row: int = 0) -> list[RawRow]:

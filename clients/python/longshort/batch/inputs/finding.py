@@ -14,39 +14,12 @@ from typing import Any
 import fsspec  # type: ignore[import-untyped]
 
 from longshort.batch.inputs.files import is_local, local_path
+from longshort.batch.report.counts import HIDDEN, LOOP, LeftOut, described_files
 from longshort.batch.report.failures import Refused
 
-# Beginnings of names that programs use for their own files beside data, such as _SUCCESS.
-_HIDDEN = (".", "_")
 # Endings of files that are not written completely.
 _UNFINISHED = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".swp", ".bak", ".lock", "~")
 _MAGIC = re.compile(r"[*?[]")
-_LOOP = " (a link to a folder above it)"
-_MAX_LABELS = 100
-_MAX_PRINTED = 10
-
-
-class LeftOut:
-    """Counts files and folders that a run does not read, by their name or by the ending of their names."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def add(self, name: str) -> None:
-        """`name`: of a file, or of a folder with "/" at its end."""
-        label = _label(name.rpartition("/")[2] or f"{name.rstrip('/').rpartition('/')[2]}/")
-        self.counts[label if label in self.counts or len(self.counts) < _MAX_LABELS else "others"] += 1
-
-    def add_loop(self, name: str) -> None:
-        self.counts[name + _LOOP] += 1
-
-
-def described(counts: dict[str, int]) -> str:
-    """The counts in words: "2 *.json, 1 _SUCCESS"."""
-    first = sorted(counts.items(), key=lambda one: -one[1])
-    rest = sum(count for _, count in first[_MAX_PRINTED:])
-    named = [f"{count} {label}" for label, count in first[:_MAX_PRINTED]]
-    return ", ".join([*named, *([f"and {rest} others"] if rest else [])])
 
 
 def expand(argument: str, is_read: Callable[[str], bool], left_out: LeftOut) -> list[str]:
@@ -85,8 +58,8 @@ def expand(argument: str, is_read: Callable[[str], bool], left_out: LeftOut) -> 
             left_out.add(name)
     if not kept and (counts := left_out.counts - before):
         raise Refused(
-            f"{argument}: none of its files is read: {described(counts)}. Set --format (format=) to read files of other"
-            " names"
+            f"{argument}: none of its files is read: {described_files(counts)}. Set --format (format=) to read files of"
+            " other names"
         )
     if not kept:
         raise Refused(f"{argument}: there is no such file")
@@ -102,7 +75,7 @@ def finds(argument: str, file: str) -> bool:
         return _matches(_parts(argument), parts)
     folder = _parts(argument)
     below = parts[len(folder) :]
-    return parts[: len(folder)] == folder and bool(below) and not any(part.startswith(_HIDDEN) for part in below)
+    return parts[: len(folder)] == folder and bool(below) and not any(part.startswith(HIDDEN) for part in below)
 
 
 def _parts(name: str) -> list[str]:
@@ -113,17 +86,11 @@ def _matches(pattern: list[str], parts: list[str]) -> bool:
     """Whether glob finds the path by the pattern."""
     if not pattern or not parts:
         return not pattern and not parts
-    is_hidden = parts[0].startswith(_HIDDEN) and not pattern[0].startswith(_HIDDEN)
+    is_hidden = parts[0].startswith(HIDDEN) and not pattern[0].startswith(HIDDEN)
     if pattern[0] == "**":
         ends = len(pattern) == len(parts) == 1
         return _matches(pattern[1:], parts) or (not is_hidden and (ends or _matches(pattern, parts[1:])))
     return not is_hidden and fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])
-
-
-def _label(name: str) -> str:
-    begin = name[:1] if name.startswith(_HIDDEN) else ""
-    stem, ending = os.path.splitext(name[len(begin) :])
-    return f"{begin}*{ending.lower()}" if stem and ending else name
 
 
 def _of_folder(top: str, left_out: LeftOut) -> Iterator[str]:
@@ -146,7 +113,7 @@ def _of_folder(top: str, left_out: LeftOut) -> Iterator[str]:
             raise Refused(f"the folder {folder} is given twice (also as {also}): its rows would be scored twice")
         for entry in entries:
             is_folder = os.path.isdir(entry.path)
-            if entry.name.startswith(_HIDDEN):
+            if entry.name.startswith(HIDDEN):
                 left_out.add(entry.name + ("/" if is_folder else ""))
             elif is_folder:
                 folders.append((entry.path, above | {(own.st_dev, own.st_ino)}))
@@ -172,9 +139,9 @@ def _is_hidden_match(name: str, pattern: str) -> bool:
     hidden names means them."""
     magic = _MAGIC.search(pattern)
     fixed = pattern[: magic.start() if magic else None].rpartition("/")[0].lstrip("/")
-    meant = {part[0] for part in pattern.split("/") if part.startswith(_HIDDEN)}
+    meant = {part[0] for part in pattern.split("/") if part.startswith(HIDDEN)}
     parts = name.lstrip("/").removeprefix(fixed).split("/")
-    return any(part.startswith(_HIDDEN) and part[0] not in meant for part in parts)
+    return any(part.startswith(HIDDEN) and part[0] not in meant for part in parts)
 
 
 def _check_loops_of(pattern: str) -> None:
@@ -185,7 +152,7 @@ def _check_loops_of(pattern: str) -> None:
     for top in filter(os.path.isdir, glob.iglob(above[1:] or ("/" if pattern.startswith("/") else "."))):
         found = LeftOut()
         deque(_of_folder(top, found), maxlen=0)
-        if loop := next((name for name in found.counts if name.endswith(_LOOP)), None):
+        if loop := next((name for name in found.counts if name.endswith(LOOP)), None):
             raise Refused(f"{pattern} would never end: {loop}. Give the folder {top} itself")
 
 
@@ -219,4 +186,4 @@ def _of_url(store: Any, path: str, left_out: LeftOut) -> Iterator[str]:
 
 
 def _is_hidden_below(name: str, top: str) -> bool:
-    return any(part.startswith(_HIDDEN) for part in name.removeprefix(top).strip("/").split("/"))
+    return any(part.startswith(HIDDEN) for part in name.removeprefix(top).strip("/").split("/"))

@@ -33,7 +33,7 @@ from longshort.batch.inputs.rows import (
 )
 from longshort.batch.inputs.shards import Position, RawRow
 from longshort.batch.inputs.sources import Input, Source
-from longshort.batch.report.causes import FIELDS
+from longshort.batch.report.counts import FIELDS
 from longshort.batch.report.failures import InputDamaged
 from longshort.inputs import Text
 

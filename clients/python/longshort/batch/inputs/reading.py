@@ -16,13 +16,11 @@ from longshort.batch.inputs.footers import FooterProbe
 from longshort.batch.inputs.json_lines import JsonLines
 from longshort.batch.inputs.parquet import Parquet
 from longshort.batch.inputs.rows import Columns, Rows, document_bytes, shown_names
-from longshort.batch.inputs.shards import Part, Position, RawRow, Shard, ShardLimits, cut
+from longshort.batch.inputs.shards import DoneShard, Extent, Part, Position, RawRow, Shard, ShardLimits, cut
 from longshort.batch.inputs.sources import Source, check_unchanged
 from longshort.batch.inputs.text_files import TextFiles
 from longshort.batch.inputs.warc import Warc
-from longshort.batch.output.completion import Extent
-from longshort.batch.output.manifest import Entry
-from longshort.batch.report.causes import FIELDS
+from longshort.batch.report.counts import FIELDS
 from longshort.batch.report.failures import BatchError, Refused
 
 # The memory of Python's objects for a byte of JSON, and for a row.
@@ -117,7 +115,7 @@ def read_shards(
     readers: Sequence[Reader],
     limits: ShardLimits,
     part: Part,
-    done: Mapping[tuple[int, int], Entry],
+    done: Mapping[tuple[int, int], DoneShard],
     stop: threading.Event,
 ) -> Iterator[ReadShard | Skipped | SourceEnd]:
     """The shards of this part that are not done. Ends early once `stop` is set.
@@ -164,13 +162,13 @@ def _held_bytes(shard: Shard, rows: Rows) -> int:
     return documents + factor * max(0, read - documents) + _ROW_BYTES * len(rows.rows)
 
 
-def _is_done(shard: Shard, done: Mapping[tuple[int, int], Entry]) -> bool:
+def _is_done(shard: Shard, done: Mapping[tuple[int, int], DoneShard]) -> bool:
     """Whether the shard has an entry with the same rows."""
     entry = done.get((shard.source, shard.number))
     return entry is not None and (entry.first_row, entry.rows) == (shard.rows[0].row, len(shard.rows))
 
 
-def _first_undone(source: int, done: Mapping[tuple[int, int], Entry]) -> Position:
+def _first_undone(source: int, done: Mapping[tuple[int, int], DoneShard]) -> Position:
     """The position after the first shards of the source that are all done."""
     position = Position()
     while (entry := done.get((source, position.shard))) is not None and entry.first_row == position.row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 SHARD_ROWS = 10_000
 SHARD_BYTES = 2 << 20
@@ -57,6 +57,24 @@ class Part:
     def has(self, source: int, shard: int) -> bool:
         """Whether the shard belongs to this part. Every shard belongs to exactly one part."""
         return (source + shard) % self.count == self.index
+
+
+class Extent(NamedTuple):
+    """How many shards and rows a source has in all parts."""
+
+    shards: int
+    rows: int
+
+
+class DoneShard(Protocol):
+    """A shard that an earlier run has done: its rows in the source, and the offset behind them."""
+
+    @property
+    def first_row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def end(self) -> int: ...
 
 
 class Position(NamedTuple):

@@ -114,7 +114,7 @@ def find(arguments: Sequence[str], format: Format | None = None, left_out: LeftO
     return [_inspect(name, format) for name in names]
 
 
-def sources(inputs: Sequence[Input]) -> list[Source]:
+def sources_of(inputs: Sequence[Input]) -> list[Source]:
     """Consecutive text files are one source. Any other file is a source of its own."""
     found: list[Source] = []
     for is_text, files in itertools.groupby(inputs, lambda one: one.format == "text" and not one.compression):

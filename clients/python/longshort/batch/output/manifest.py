@@ -14,16 +14,25 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longshort.batch.inputs.files import Folder
-from longshort.batch.inputs.shards import shard_name
 from longshort.batch.inputs.sources import Input
-from longshort.batch.output import completion
-from longshort.batch.output.checksummed_json import add_checksum, json_line, parse_checksummed
-from longshort.batch.output.completion import CompletionMarker
+from longshort.batch.output.folders import Folder
+from longshort.batch.output.records import (
+    MARKER_BEGIN,
+    SHARD_BEGIN,
+    CompletionMarker,
+    Entry,
+    add_checksum,
+    json_line,
+    parse_checksummed,
+    parse_entry,
+    parse_marker,
+)
+from longshort.batch.report.counts import HIDDEN
 from longshort.batch.report.failures import ModelChanged, Refused
 
 FOLDER = "manifest"
@@ -34,44 +43,7 @@ ERRORS = "errors"
 # 2: carried columns count for the bytes of a shard. 3: so do those of WARC files.
 VERSION = 3
 _INPUTS_HASH = "inputs_sha256"
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A file of output."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A shard that is done."""
-
-    source: int
-    shard: int
-    # The input file; the first one if the source has several text files.
-    input: str
-    # Its rows in the source, and their offsets there (RawRow.begin).
-    first_row: int
-    rows: int
-    begin: int
-    end: int
-    # How many rows have results, and errors.
-    scored: int
-    errors: int
-    # Tokens that servers have read.
-    tokens: int
-    # BLAKE2b of all rows' keys and texts, in order.
-    rows_hash: str
-    files: tuple[Written, ...]
-    # The most frequent errors, and how many rows have them.
-    causes: dict[str, int] = dataclasses.field(default_factory=dict)
-    # How many rows lack a field that is named to be carried, by its name.
-    lacking: dict[str, int] = dataclasses.field(default_factory=dict)
-    # How many carried values are null, since the type of their column in the run does not have them, by its name.
-    lost: dict[str, int] = dataclasses.field(default_factory=dict)
+_OF_SHARD = re.compile(r"(?:rows|errors)/(\d{6,})-(\d{8,})\.(?:parquet|jsonl)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +129,12 @@ class Manifest:
 
     def all_entries(self) -> Iterator[tuple[str, Entry | None]]:
         """File name and entry of each shard; None for an entry that is damaged, or that belongs to another name."""
-        for name, content in self._folder.read_all(FOLDER, "shard-"):
-            entry = _entry(content)
-            yield f"{FOLDER}/{name}", entry if entry is not None and name == _entry_name(entry) else None
+        for name, content in self._folder.read_all(FOLDER, SHARD_BEGIN):
+            yield f"{FOLDER}/{name}", parse_entry(name, content)
 
     def add(self, entry: Entry) -> None:
         """Records that the shard is done. REQUIRES: its files are safe."""
-        self._folder.put(f"{FOLDER}/{_entry_name(entry)}", add_checksum(dataclasses.asdict(entry)))
+        self._folder.put(f"{FOLDER}/{entry.name}", entry.content())
 
     def finish(self, marker: CompletionMarker) -> None:
         """Records that all shards of the part are done."""
@@ -171,8 +142,8 @@ class Manifest:
 
     def all_markers(self) -> Iterator[tuple[str, CompletionMarker | None]]:
         """File name and content of each completion marker; None for one that is damaged."""
-        for name, content in self._folder.read_all(FOLDER, completion.BEGIN):
-            yield f"{FOLDER}/{name}", completion.parse_marker(name, content)
+        for name, content in self._folder.read_all(FOLDER, MARKER_BEGIN):
+            yield f"{FOLDER}/{name}", parse_marker(name, content)
 
     def _has_foreign_files(self) -> bool:
         return bool(self._folder.sizes("") or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
@@ -238,14 +209,24 @@ def _lines_of_inputs(inputs: Sequence[Input]) -> Iterator[bytes]:
         yield json_line(dataclasses.asdict(one))
 
 
-def _entry_name(entry: Entry) -> str:
-    return f"shard-{shard_name(entry.source, entry.shard)}.json"
+def shard_of(name: str) -> tuple[int, int] | None:
+    """Source and number of the shard whose file has this name; None if it is not the name of a shard's file."""
+    found = _OF_SHARD.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
-def _entry(content: bytes) -> Entry | None:
-    """Parses an entry; None if it is damaged."""
-    fields = parse_checksummed(content)
-    try:
-        return None if fields is None else Entry(**fields | {"files": tuple(Written(**one) for one in fields["files"])})
-    except (KeyError, TypeError):
-        return None
+def unlisted(names: Iterable[str], named: Iterable[str]) -> list[str]:
+    """The files of a folder that are not in `named`, without hidden ones."""
+    known = set(named)
+    return [name for name in sorted(names) if name not in known and not name.rpartition("/")[2].startswith(HIDDEN)]
+
+
+def check_no_foreign_files(out: str, names: Iterable[str]) -> None:
+    """Raises Refused for files of a folder that do not have the name of a shard's file."""
+    foreign = [name for name in unlisted(names, ()) if shard_of(name) is None]
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise Refused(
+            f"{out} has {foreign[0]}{more}, which no run has written. Readers of the results would read it: move it"
+            " away"
+        )

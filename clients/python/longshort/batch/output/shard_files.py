@@ -11,11 +11,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch.inputs.arrow_values import as_text, json_text, shown
-from longshort.batch.inputs.files import Folder
 from longshort.batch.inputs.rows import Row, Rows
-from longshort.batch.output.manifest import ERRORS, ROWS, Written
+from longshort.batch.output import result_columns
+from longshort.batch.output.folders import Folder
+from longshort.batch.output.manifest import ERRORS, ROWS
+from longshort.batch.output.records import Written
 from longshort.batch.report.failures import Refused
-from longshort.batch.run import results
 
 OutputFormat = Literal["parquet", "jsonl"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("parquet", "jsonl")
@@ -25,20 +26,19 @@ KEY = pa.schema([("input", pa.string()), ("ordinal", pa.int64()), ("text_hash", 
 class Output:
     """Thread: any."""
 
-    def __init__(self, folder: Folder, format: OutputFormat, command: str, region_tokens: int) -> None:
+    def __init__(
+        self, folder: Folder, format: OutputFormat, command: str, region_tokens: int, carried: pa.Schema
+    ) -> None:
+        """`carried`: the carried columns of the run."""
         self._folder = folder
         self._format = format
-        self._columns = results.columns(command, region_tokens)
+        self._columns = result_columns.columns(command, region_tokens)
         self._left: Collection[str] = ()
-        self._carried = pa.schema([])
+        self._carried = carried
 
     def expect(self, left: Collection[str]) -> None:
         """`left`: files of unfinished shards. Each is removed once its shard is done and does not need it."""
         self._left = left
-
-    def carry(self, schema: pa.Schema) -> None:
-        """Sets the carried columns of the run."""
-        self._carried = schema
 
     def check_carried(self, names: Sequence[str]) -> None:
         """Raises Refused for a carried column with the name of an output column."""
@@ -91,7 +91,7 @@ class Output:
                 table = table.append_column(field, column)
         for field in self._columns:
             values = [(found[place] or {})[field.name] for place in good]
-            table = table.append_column(field, results.column(field, values))
+            table = table.append_column(field, result_columns.column(field, values))
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
         return buffer.getvalue()
@@ -102,7 +102,7 @@ class Output:
         for place, extra in zip(good, carried, strict=True):
             row = rows.rows[place]
             key = {"input": row.input, "ordinal": row.ordinal, "text_hash": row.text_hash}
-            lines.append(_line(key | extra | results.json_values(found[place] or {})))
+            lines.append(_line(key | extra | result_columns.json_values(found[place] or {})))
         return b"".join(lines)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from longshort.batch.inputs.reading import ReadShard
 from longshort.batch.inputs.shards import shard_name
-from longshort.batch.output.manifest import Entry, Manifest, Written
+from longshort.batch.output.manifest import Manifest
+from longshort.batch.output.records import Entry, Written
 from longshort.batch.output.shard_files import Output, rows_hash
-from longshort.batch.report.causes import Causes
+from longshort.batch.report.counts import Causes
 
 _WRITERS = 2
 

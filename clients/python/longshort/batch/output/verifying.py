@@ -7,12 +7,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from longshort.batch.inputs import sources as inputs
-from longshort.batch.inputs.files import Folder, open_folder
-from longshort.batch.output.completion import CompletionMarker, cover_all_parts
-from longshort.batch.output.manifest import INPUTS, RUN, Entry, Manifest
-from longshort.batch.output.unlisted_files import shard_of, unlisted
-from longshort.batch.report.causes import MIN_SUCCESS, Causes, described, too_few
+from longshort.batch.inputs.sources import sources_of
+from longshort.batch.output.folders import Folder, open_folder
+from longshort.batch.output.manifest import INPUTS, RUN, Manifest, shard_of, unlisted
+from longshort.batch.output.records import CompletionMarker, Entry, cover_all_parts
+from longshort.batch.report.counts import MIN_SUCCESS, Causes, described_errors, too_few
 
 _ANOTHER = "start again with another folder"
 _NO_RUN = "holds no run"
@@ -50,7 +49,7 @@ class Verified:
         hidden = len(self.wrong) - _MAX_PRINTED
         printed = [*self.wrong[:_MAX_PRINTED], *([f"and {hidden} more"] if hidden > 0 else [])]
         wrong = "".join(f"\n{one}" for one in printed)
-        most = f" {described(self.causes)}" if self.causes else ""
+        most = f" {described_errors(self.causes)}" if self.causes else ""
         return f"{self.shards} shards with {self.rows} rows and {self.errors} errors; {state}.{most}{wrong}"
 
 
@@ -123,7 +122,7 @@ def _missing(manifest: Manifest, entries: Sequence[Entry], markers: Sequence[Com
     if listed is None:
         yield f"{INPUTS} is damaged: run the same command again, which writes it again"
         return
-    sources = inputs.sources(listed)
+    sources = sources_of(listed)
     found = {(entry.source, entry.shard): entry for entry in entries}
     if any(len(marker.extents) != len(sources) or marker.extents != markers[0].extents for marker in markers):
         yield f"the completion markers of the parts have different inputs: {_ANOTHER}"

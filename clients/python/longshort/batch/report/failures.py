@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from longshort.batch.report.summary import Summary
+from longshort.batch.report.summary import Summary
 
 
 class BatchError(Exception):

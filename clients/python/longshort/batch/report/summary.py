@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from longshort.batch.inputs.finding import described
-from longshort.batch.report import causes
+from longshort.batch.report.counts import described_errors, described_files
 
 # How many input files without rows are named in the text; `without_rows` has all.
 _MAX_NAMED = 5
@@ -66,7 +65,7 @@ class Summary:
     def __str__(self) -> str:
         before = f" {self.shards_before} shards were done before." if self.shards_before else ""
         wrong = (
-            f" {self.all_errors} rows have errors: {self.out}/errors. {causes.described(self.causes)}"
+            f" {self.all_errors} rows have errors: {self.out}/errors. {described_errors(self.causes)}"
             if self.all_errors
             else ""
         )
@@ -79,7 +78,7 @@ class Summary:
             wrong += f' {count} value{"s are" if count > 1 else " is"} null in "{name}": its type there lacks them.'
         if self.without_rows:
             wrong += f" {_without_rows(self.without_rows)}"
-        not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""
+        not_read = f" Not read: {described_files(self.left_out)}." if self.left_out else ""
         left = f"\n{not_carried_note(self.not_carried)}" if self.not_carried else ""
         return (
             f"{self.rows} rows {done} and {self.errors} errors in {self.seconds:.1f} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from longshort.batch.inputs.rows import Row
-from longshort.batch.report.causes import cause
+from longshort.batch.report.counts import cause
 from longshort.batch.report.failures import BatchError, TooFewResults, TooManyErrors
 
 # If so many first rows all have the same error, the run ends.

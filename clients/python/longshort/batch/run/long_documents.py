@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from longshort import errors, methods
 from longshort._async.calls import AsyncCalls
 from longshort._proto import inference_pb2, types_pb2
-from longshort.batch.run.regions import Regions
 from longshort.inputs import Text, text_input
 from longshort.metadata import CallOptions
 from longshort.retries import PATIENT, Attempts
@@ -107,3 +107,41 @@ def _add(found: LongScore, score: inference_pb2.TextScore, regions: Regions | No
         found.bits_per_character = bits
     if regions is not None:
         regions.add([token.log_probability for token in score.tokens])
+
+
+class Regions:
+    """Bits by region: sums -log2 of the tokens' probabilities over each region of the document."""
+
+    def __init__(self, window: int) -> None:
+        """`window`: tokens in each region. The last region may have fewer."""
+        if window < 1:
+            raise ValueError(f"window is {window}; it must be at least 1 token")
+        self._window = window
+        # The first token is in the first region, and needs no bits.
+        self._tokens = 1
+        self._nats = [0.0]
+
+    def add(self, log_probabilities: Sequence[float]) -> None:
+        """Adds the log-probabilities of the next tokens, in nats. The document's second token is the first."""
+        begin = 0
+        while begin < len(log_probabilities):
+            if self._tokens % self._window == 0:
+                self._nats.append(0.0)
+            end = min(len(log_probabilities), begin + self._window - self._tokens % self._window)
+            self._nats[-1] -= math.fsum(log_probabilities[begin:end])
+            self._tokens += end - begin
+            begin = end
+
+    def bits(self) -> list[float]:
+        """[ceil(tokens / window)]"""
+        return [nats / math.log(2) for nats in self._nats]
+
+
+def region_bits(log_probabilities: Sequence[float], window: int) -> list[float]:
+    """The bits of each region of a whole document.
+
+    log_probabilities  [tokens - 1]
+    """
+    regions = Regions(window)
+    regions.add(log_probabilities)
+    return regions.bits()

@@ -17,10 +17,10 @@ from typing import Any
 
 from longshort.batch.inputs.reading import ReadShard, Skipped, SourceEnd
 from longshort.batch.inputs.rows import Row, RowError, document_bytes
-from longshort.batch.output.completion import Extent
+from longshort.batch.inputs.shards import Extent
 from longshort.batch.output.shard_writer import OpenShard, ShardWriter
 from longshort.batch.report.progress import Progress
-from longshort.batch.run import results
+from longshort.batch.run import answers
 from longshort.batch.run.error_limits import ErrorLimits
 from longshort.batch.run.scorer import Scorer
 from longshort.batch.run.work import AnyAnswer, Job
@@ -171,7 +171,7 @@ class Run:
 
     def _answer_callback(self, shard: OpenShard, place: int, size: int, index: int) -> Any:
         def take(answer: AnyAnswer) -> None:
-            found = results.result(answer, self._region_tokens)
+            found = answers.result(answer, self._region_tokens)
             tokens = 0
             if isinstance(found, RowError):
                 row = shard.read.rows.rows[place]
@@ -180,7 +180,7 @@ class Run:
             else:
                 self._limits.add_result()
                 shard.found[place] = found
-                tokens = results.tokens_of(found)
+                tokens = answers.tokens_of(found)
                 shard.tokens += tokens
             self._progress.advance(isinstance(found, dict), tokens, size * shard.stored_bytes_by_byte)
             shard.unanswered -= 1

@@ -16,14 +16,15 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import grpc
 
-from longshort._proto import inference_pb2, models_pb2
+from longshort._proto import models_pb2
 from longshort.batch.inputs.rows import RowError, document_bytes
-from longshort.batch.run import results
-from longshort.batch.run.connecting import ConnectionOptions, connection_of
+from longshort.batch.run import answers
 from longshort.batch.run.models import check_model
-from longshort.batch.run.scorer import Priority, Scorer
+from longshort.batch.run.options import ServerOptions, texts_to_classify, texts_to_score
+from longshort.batch.run.scorer import Scorer
 from longshort.batch.run.work import AnyAnswer, Job
 from longshort.inputs import Document
+from longshort.requests import check_options
 
 T = TypeVar("T")
 
@@ -39,43 +40,27 @@ class Pool:
         command: Literal["score", "classify"],
         *,
         documents: int = 1,
-        model: str = "",
         region_tokens: int = 0,
         top_k: int = 5,
         truncate: bool = False,
-        priority: Priority = "low",
-        client_id: str = "",
-        timeout: float = 1800.0,
-        patience: float = 600.0,
-        **connection: Unpack[ConnectionOptions],
+        **options: Unpack[ServerOptions],
     ) -> None:
         """`documents`: in each row. The other keywords are those of longshort.batch.score and classify.
 
         Errors: LongshortError if no server answers within a minute (or `patience`); Refused if the model does not
         support the command; ValueError for wrong options.
         """
-        texts = inference_pb2.ScoreTextsOptions(token_log_probabilities=region_tokens > 0)
-        if command == "classify":
-            texts = inference_pb2.ScoreTextsOptions(top_k=top_k, truncate=truncate)
+        check_options(options, ServerOptions)
+        texts = texts_to_score(region_tokens) if command == "score" else texts_to_classify(top_k, truncate)
         self._region_tokens = region_tokens
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="longshort-pool", daemon=True)
         self._thread.start()
         self._scorer: Scorer | None = None
         try:
-            where = connection_of(connection)
 
             async def start() -> models_pb2.Model:
-                self._scorer = Scorer(
-                    where,
-                    model,
-                    texts,
-                    region_tokens=region_tokens,
-                    priority=priority,
-                    client_id=client_id,
-                    timeout=timeout,
-                    patience=patience,
-                )
+                self._scorer = Scorer(options, texts, region_tokens)
                 return await self._scorer.start()
 
             found = self._await(start())
@@ -91,7 +76,7 @@ class Pool:
         return self._model
 
     def results(self, documents: Sequence[Document]) -> list[dict[str, Any] | RowError]:
-        """For each document, in order: the columns of longshort-batch's output (see results.py), or its error.
+        """For each document, in order: the columns of longshort-batch's output (see result_columns.py), or its error.
 
         Errors: LongshortError if no server was available for `patience` seconds; ModelChanged.
         """
@@ -134,7 +119,7 @@ class Pool:
         def taker(place: int) -> Any:
             def take(answer: AnyAnswer) -> None:
                 nonlocal left
-                found[place] = results.result(answer, self._region_tokens)
+                found[place] = answers.result(answer, self._region_tokens)
                 left -= 1
                 if left == 0:
                     done.set()

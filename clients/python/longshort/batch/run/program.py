@@ -16,12 +16,14 @@ from longshort.batch.inputs.shards import SHARD_BYTES, SHARD_ROWS
 from longshort.batch.inputs.sources import FORMATS
 from longshort.batch.output.shard_files import OUTPUT_FORMATS
 from longshort.batch.output.verifying import verify
-from longshort.batch.report.causes import MIN_SUCCESS
+from longshort.batch.report.counts import MIN_SUCCESS
 from longshort.batch.report.failures import BatchError, InUse, Refused, TooFewResults
 from longshort.batch.report.summary import Summary
 from longshort.batch.run import api, command_line
 from longshort.batch.run.command_line import Parser, UsageError, at_least, duration, percentage, size, with_options
+from longshort.batch.run.options import BatchOptions
 from longshort.batch.run.signals import handle_signals
+from longshort.batch.run.task import RUN_BEGUN
 from longshort.errors import LongshortError
 from longshort.version import __version__
 
@@ -209,26 +211,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.command == "verify":
         return _verify(options.inputs, options.min_success)
     _check_command(options)
-    shared: dict[str, Any] = {
-        name: getattr(options, name)
-        for name in (
-            *(
-                "model",
-                "format",
-                "text",
-                "output",
-                "max_errors",
-                "min_success",
-                "shard_rows",
-                "shard_bytes",
-                "part",
-                "parts",
-                "memory",
-            ),
-            *("priority", "client_id", "timeout", "patience", "tls", "tls_ca", "tls_certificate", "tls_key"),
-            *("tls_server_name", "token_file", "insecure"),
-        )
-    }
+    known = BatchOptions.__optional_keys__
+    shared: dict[str, Any] = {name: value for name, value in vars(options).items() if name in known}
     servers = [server for one in options.server or ["127.0.0.1:8500"] for server in one.split(",")]
     carry = None if options.carry is None else [name for name in options.carry if name]
     shared |= {"server": servers, "carry": carry, "progress": _style(options)}
@@ -329,7 +313,7 @@ def _interrupted(as_json: bool) -> int:
 
 def _advice(later: str) -> str:
     """What becomes of the results. `later`: how to resume a run."""
-    if not api.RUN_BEGUN.is_set():
+    if not RUN_BEGUN.is_set():
         return "No results were written."
     return f"The results so far stay valid: {later}."
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from longshort import errors, inputs
 from longshort._proto import inference_pb2, models_pb2
 from longshort.batch.report.failures import ModelChanged
-from longshort.batch.run.addresses import servers_of
+from longshort.batch.run.addresses import connection_of, servers_of
 from longshort.batch.run.models import identity
+from longshort.batch.run.options import ServerOptions
 from longshort.batch.run.server import Server
 from longshort.batch.run.work import Job, Work
-from longshort.connection import Connection
 from longshort.errors import LongshortError
 from longshort.metadata import CallOptions
 
-Priority = Literal["low", "normal", "high"]
 # Interval between resolutions of the servers' names.
 _RESOLVE_SECONDS = 30.0
 _POLL_SECONDS = 0.5
@@ -32,39 +31,26 @@ _MAX_START_SECONDS = 60.0
 class Scorer:
     """Thread: that of the event loop."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        model: str,
-        texts: inference_pb2.ScoreTextsOptions,
-        *,
-        region_tokens: int = 0,
-        priority: Priority = "low",
-        client_id: str = "",
-        timeout: float = 1800.0,
-        patience: float = 600.0,
-    ) -> None:
+    def __init__(self, options: ServerOptions, texts: inference_pb2.ScoreTextsOptions, region_tokens: int = 0) -> None:
         """
-        model          "name" or "name/version"; empty for the only model of the servers
+        options        ignores keys of other options
         texts          options of the stream; the scorer sets `model`
         region_tokens  tokens in a region, for documents that need several calls; 0: no regions
-        timeout        seconds after which the documents of a server that sends no answer go to others
-        patience       seconds without any available server (at the beginning, at most a minute) before the work fails
 
         Raises ValueError for invalid files, names and times.
         """
-        if not timeout > 0:
-            raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")
-        if not patience >= 0:
-            raise ValueError(f"patience is {patience}; it must be at least 0 seconds")
-        self._connection = connection
+        self._timeout = options.get("timeout", 1800.0)
+        self._patience = options.get("patience", 600.0)
+        if not self._timeout > 0:
+            raise ValueError(f"timeout is {self._timeout}; it must be more than 0 seconds")
+        if not self._patience >= 0:
+            raise ValueError(f"patience is {self._patience}; it must be at least 0 seconds")
+        self._connection = connection_of(options)
         self._texts = texts
+        self._texts.model.CopyFrom(inputs.selector(options.get("model", "")))
         self._region_tokens = region_tokens
-        self._texts.model.CopyFrom(inputs.selector(model))
-        self._options = CallOptions(priority=priority)
-        self._client_id = client_id
-        self._timeout = timeout
-        self._patience = patience
+        self._options = CallOptions(priority=options.get("priority", "low"))
+        self._client_id = options.get("client_id", "")
         self._work = Work()
         self._servers: dict[str, Server] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -1,8 +1,10 @@
-"""Counts the errors of rows by their cause, so that a summary can name the most frequent one."""
+"""Counts what a run leaves out, for its summary: rows by the causes of their errors, and files by their names."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 # What follows differs from row to row.
@@ -12,6 +14,12 @@ MIN_SUCCESS = 0.5
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _MAX_KEPT = 1000
 _MAX_LISTED = 3
+# Beginnings of names that programs use for their own files beside data, such as _SUCCESS. Readers of folders skip them.
+HIDDEN = (".", "_")
+# What a link to a folder above it is counted as, behind its name.
+LOOP = " (a link to a folder above it)"
+_MAX_LABELS = 100
+_MAX_PRINTED = 10
 
 
 def cause(message: str) -> str:
@@ -44,7 +52,7 @@ class Causes:
         return {self._examples[key]: self._counts[key] for key in keys}
 
 
-def described(causes: Mapping[str, int]) -> str:
+def described_errors(causes: Mapping[str, int]) -> str:
     """The most frequent cause in words; empty if there is none."""
     for message, count in causes.items():
         return f"The most frequent error ({count} row{'s' if count > 1 else ''}): {message}."
@@ -60,3 +68,32 @@ def too_few(rows: int, errors: int, min_success: float) -> str:
         return ""
     which = f"only {rows}" if rows else "none"
     return f"{which} of {rows + errors} rows {'have results' if rows > 1 else 'has a result'}"
+
+
+class LeftOut:
+    """Counts files and folders that a run does not read, by their name or by the ending of their names."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def add(self, name: str) -> None:
+        """`name`: of a file, or of a folder with "/" at its end."""
+        label = _label(name.rpartition("/")[2] or f"{name.rstrip('/').rpartition('/')[2]}/")
+        self.counts[label if label in self.counts or len(self.counts) < _MAX_LABELS else "others"] += 1
+
+    def add_loop(self, name: str) -> None:
+        self.counts[name + LOOP] += 1
+
+
+def described_files(counts: Mapping[str, int]) -> str:
+    """The counts in words: "2 *.json, 1 _SUCCESS"."""
+    first = sorted(counts.items(), key=lambda one: -one[1])
+    rest = sum(count for _, count in first[_MAX_PRINTED:])
+    named = [f"{count} {label}" for label, count in first[:_MAX_PRINTED]]
+    return ", ".join([*named, *([f"and {rest} others"] if rest else [])])
+
+
+def _label(name: str) -> str:
+    begin = name[:1] if name.startswith(HIDDEN) else ""
+    stem, ending = os.path.splitext(name[len(begin) :])
+    return f"{begin}*{ending.lower()}" if stem and ending else name
