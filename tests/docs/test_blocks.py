@@ -35,7 +35,7 @@ NOT_RUN = {
         "context = ray.data.DataContext.get_current()": "lines for the program before",
         "pip install './clients/python[datatrove]'": "network",
         "kubectl apply -k deploy/kubernetes/batch/shared": "cluster: tests/kubernetes/test_batch.py",
-        "models/zoo/measure_batches": "downloaded data, 20 minutes",
+        "tools/batches/measure": "downloaded data, 20 minutes",
     },
     "docs/benchmarks.md": {
         "import json, zipfile": "downloaded data",

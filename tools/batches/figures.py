@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-ZOO = Path(__file__).parent
+ZOO = Path(__file__).parents[2] / "models/zoo"
 KINDS = ("parquet", "warc.gz")
 
 
