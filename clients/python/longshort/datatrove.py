@@ -10,7 +10,7 @@
     ).run()
 
 Needs `pip install './clients/python[datatrove]'`, in the repository. The figures are in a document's metadata, with
-names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without
+names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch_pipelines.md). A document without
 figures has longshort_error.
 """
 

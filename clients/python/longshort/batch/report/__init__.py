@@ -1,1 +1,1 @@
-"""What a run tells its user: errors, progress, summary."""
+"""What the user of a run reads: errors, progress, summary."""
