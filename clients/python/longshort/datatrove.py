@@ -10,8 +10,8 @@
     ).run()
 
 Needs `pip install './clients/python[datatrove]'`, in the repository. The figures are in a document's metadata, with
-names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch_pipelines.md). A document without
-figures has longshort_error.
+names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch_pipelines.md). A document
+without figures has longshort_error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ try:
     from datatrove.pipeline.filters.base_filter import BaseFilter  # type: ignore[import-untyped]
     from datatrove.pipeline.writers.disk_base import DiskWriter  # type: ignore[import-untyped]
 
-    from longshort.batch.inputs.rows import RowError, checked_text
+    from longshort.batch.inputs.rows import RowError, checked_document, checked_text
     from longshort.batch.output.result_columns import columns
     from longshort.batch.run.addresses import connection_of
     from longshort.batch.run.options import ServerOptions
@@ -105,8 +105,9 @@ class _Figures:
 
     def _texts(self, document: Document) -> inputs.Document | RowError:
         try:
-            text = checked_text(document.text, "text")
-            return (text, checked_text(document.metadata.get(self.second), self.second)) if self.second else text
+            if not self.second:
+                return checked_text(document.text, "text")
+            return checked_document([document.text, document.metadata.get(self.second)], ["text", self.second])
         except ValueError as error:
             return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 

@@ -24,6 +24,7 @@ from longshort.batch.inputs.rows import (
     Rows,
     bad,
     checked_text,
+    document_of,
     good,
     kind,
     shown_name,
@@ -147,11 +148,7 @@ class JsonLines:
         carried = self._carry(fields)
         lacking.update(name for name in columns.carry or () if name not in fields)
         try:
-            text = _text(fields, columns.text)
-            if not columns.second:
-                return good(name, ordinal, text), carried
-            second = _text(fields, columns.second)
-            return good(name, ordinal, (text, second)), carried
+            return good(name, ordinal, document_of([_text(fields, one) for one in columns.texts])), carried
         except ValueError as error:
             return bad(name, ordinal, str(error)), carried
 
@@ -159,7 +156,7 @@ class JsonLines:
         columns = self._columns
         if columns.carry is not None:
             return {name: fields.get(name) for name in columns.carry}
-        return {"fields": {name: value for name, value in fields.items() if name not in (columns.text, columns.second)}}
+        return {"fields": {name: value for name, value in fields.items() if name not in columns.texts}}
 
 
 def _text(fields: dict[str, Any], name: str) -> Text:

@@ -16,7 +16,7 @@ from longshort.batch.inputs.column_types import plain
 from longshort.batch.inputs.files import open_input
 from longshort.batch.inputs.footers import FooterProbe, read_footer
 from longshort.batch.inputs.parquet_layout import Layout, column_of
-from longshort.batch.inputs.rows import Columns, Row, Rows, bad, checked_text, good, too_large
+from longshort.batch.inputs.rows import Columns, Row, Rows, bad, checked_document, good, too_large
 from longshort.batch.inputs.shards import Position, RawRow
 from longshort.batch.inputs.sources import Input, Source
 from longshort.batch.report.failures import InputDamaged, Refused
@@ -63,7 +63,7 @@ class Parquet:
         """Raises Refused as Layout does. A file with a damaged footer has one row, an error."""
         self._file: Input = source.files[0]
         self._memory = columns.memory
-        self._texts = [columns.text, *([columns.second] if columns.second else [])]
+        self._texts = columns.texts
         self._row, self._all_rows = 0, 1
         # The columns of the run (a file without one has nulls), and those that are too large for it.
         self.carried: pa.Schema
@@ -201,12 +201,10 @@ class Parquet:
     def _row_of(self, ordinal: int, texts: Sequence[Any], broken: str | None) -> Row:
         """`broken`: what is wrong with a carried column."""
         try:
-            checked = [checked_text(text, name) for text, name in zip(texts, self._texts, strict=True)]
+            document = checked_document(texts, self._texts)
         except ValueError as error:
             return bad(self._file.name, ordinal, str(error))
-        if broken is not None:
-            return bad(self._file.name, ordinal, broken)
-        return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
+        return good(self._file.name, ordinal, document) if broken is None else bad(self._file.name, ordinal, broken)
 
 
 def _layout(name: str, columns: Columns, probe: FooterProbe) -> Layout:

@@ -38,7 +38,7 @@ class Layout:
         self._name = name
         self._memory = columns.memory
         self._may_leave_out = columns.carry is None
-        self._texts = [columns.text, *([columns.second] if columns.second else [])]
+        self._texts = columns.texts
         file = pq.ParquetFile(pa.BufferReader(footer))
         schema, metadata = file.schema_arrow, file.metadata
         # Columns that are carried only if they are named, and why.

@@ -77,6 +77,11 @@ class Columns:
     carry: tuple[str, ...] | None = None
     memory: Memory = Memory()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of a document."""
+        return (self.text, self.second) if self.second else (self.text,)
+
 
 def text_schema(names: Iterable[str]) -> pa.Schema:
     """The schema of carried columns that have JSON values: strings."""
@@ -139,6 +144,16 @@ def _parts(document: Document) -> Sequence[Text]:
     if isinstance(document, tuple) and len(document) == 2 and not isinstance(document[0], int):
         return document
     return (document,)
+
+
+def checked_document(values: Sequence[Any], names: Sequence[str]) -> Document:
+    """The values of the columns of a document. Raises ValueError, which says what is wrong with one of them."""
+    return document_of([checked_text(value, name) for value, name in zip(values, names, strict=True)])
+
+
+def document_of(texts: Sequence[Text]) -> Document:
+    """A document of one or two texts."""
+    return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
 def checked_text(value: Any, name: str) -> Text:

@@ -14,7 +14,7 @@ from longshort.batch.inputs.files import is_local, local_path, open_input
 from longshort.batch.inputs.finding import LeftOut, expand
 from longshort.batch.inputs.zstd_frames import check_frame
 from longshort.batch.report.failures import Refused
-from longshort.mistaken_files import HTML, mistaken
+from longshort.inputs import HTML, mistaken
 
 Format = Literal["jsonl", "parquet", "warc", "text"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
@@ -199,7 +199,11 @@ def check_unchanged(file: Input) -> None:
     except OSError as error:
         raise Refused(f"the input {file.name} can no longer be read: {error.strerror or error}") from error
     if not same:
-        raise Refused(
-            f"the input {file.name} has changed while the run read it. The results so far are of the old content: start"
-            " again with another folder"
-        )
+        raise changed(file)
+
+
+def changed(file: Input) -> Refused:
+    return Refused(
+        f"the input {file.name} has changed while the run read it. The results so far are of the old content: start"
+        " again with another folder"
+    )

@@ -9,7 +9,7 @@ from longshort.batch.inputs.files import open_input
 from longshort.batch.inputs.memory import Memory
 from longshort.batch.inputs.rows import Columns, Row, Rows, bad, good, text_schema, too_large
 from longshort.batch.inputs.shards import Position, RawRow
-from longshort.batch.inputs.sources import HASHED_BYTES, Input, Source
+from longshort.batch.inputs.sources import HASHED_BYTES, Input, Source, changed
 from longshort.batch.report.failures import Refused
 
 
@@ -51,8 +51,5 @@ def _row(file: Input, memory: Memory) -> Row:
         raise Refused(f"the input {file.name} can no longer be read: {error.strerror or error}") from error
     head, tail = content[:HASHED_BYTES], content[max(HASHED_BYTES, len(content) - HASHED_BYTES) :]
     if len(content) != file.bytes or hashlib.sha256(head + tail).hexdigest() != file.digest:
-        raise Refused(
-            f"the input {file.name} has changed while the run read it. The results so far are of the old content: start"
-            " again with another folder"
-        )
+        raise changed(file)
     return good(file.name, 0, content)
