@@ -1,10 +1,10 @@
-"""Rows of a Parquet column of lists: how many values the longest has. Repetition levels say where rows begin."""
+"""Rows of a Parquet column of lists: how many values they have. Repetition levels say where rows begin."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -16,46 +16,73 @@ _LENGTH_BYTES = 4
 _MAX_RUNS = 1 << 20
 
 
-class _Run(NamedTuple):
-    """Values of which 0, or more, begin a row."""
+class LongRows(NamedTuple):
+    """What the rows of a chunk have."""
 
-    # How many stand before the first that begins a row: all if none does.
-    before: int
-    # From the last that begins a row on; None if none does.
-    after: int | None = None
-    # The longest row that begins and ends in the run.
-    within: int = 0
+    # The most values of a row that has at most as many as were asked for.
+    longest: int
+    # The indices of the other rows; None if levels cannot be read, so that they are not known.
+    longer: list[int] | None
 
 
-def longest_row(pages: Sequence[Page], read: ReadRanges, codec: str, max_level: int) -> int:
-    """How many values the longest row of a chunk has; where levels cannot be read, an upper bound.
+class _Begins(NamedTuple):
+    """The values of a run that begin a row."""
+
+    number: int
+    # Their first and last index in the run.
+    first: int
+    last: int
+    # How many values the rows have that begin and end in the run; None for one each.
+    lengths: Any = None
+
+
+def long_rows(pages: Sequence[Page], read: ReadRanges, codec: str, max_level: int, most: int) -> LongRows:
+    """Finds rows with more than `most` values. Where levels cannot be read, `longest` is an upper bound of all rows.
 
     codec      as the chunk names its compression
     max_level  the column's maximum repetition level
 
     Raises OSError.
     """
-    longest = current = 0
+    longest = 0
+    longer: list[int] = []
+    # The current row, and how many of its values were seen.
+    row, length = -1, 0
+
+    def end_row() -> None:
+        nonlocal longest
+        if length > most:
+            longer.append(row)
+        else:
+            longest = max(longest, length)
+
+    is_known = True
     for page in pages:
         if page.rows == 0:  # a dictionary
             continue
         (content,) = read([page.content])
-        for run in _runs_of_page(page, content, codec, max_level):
-            longest = max(longest, current + run.before, run.within)
-            current = current + run.before if run.after is None else run.after
-    return max(longest, current)
-
-
-def _runs_of_page(page: Page, content: bytes, codec: str, max_level: int) -> Iterator[_Run]:
-    left = page.values
-    try:
-        for count, run in _runs(_levels(page, content, codec), max_level.bit_length(), left):
-            yield run
-            left -= count
-    except (pa.ArrowException, IndexError, OSError, ValueError):
-        pass
-    if left > 0:
-        yield _Run(left)
+        left = page.values
+        try:
+            for count, begins in _runs(_levels(page, content, codec), max_level.bit_length(), left):
+                left -= count
+                if begins is None:
+                    length += count
+                    continue
+                length += begins.first
+                end_row()
+                if begins.number > 1:
+                    longest = max(longest, 1)
+                if begins.lengths is not None:
+                    are_longer = pc.greater(begins.lengths, most)
+                    longer += [row + 1 + place.as_py() for place in pc.indices_nonzero(are_longer)]
+                    longest = max(longest, pc.max(begins.lengths.filter(pc.invert(are_longer))).as_py() or 0)
+                row += begins.number
+                length = count - begins.last
+        except (pa.ArrowException, IndexError, OSError, ValueError):
+            is_known = False
+        length += left
+    end_row()
+    return LongRows(longest, longer) if is_known else LongRows(max(longest, length), None)
 
 
 def _levels(page: Page, content: bytes, codec: str) -> bytes:
@@ -71,7 +98,7 @@ def _levels(page: Page, content: bytes, codec: str) -> bytes:
     return content[_LENGTH_BYTES : _LENGTH_BYTES + size]
 
 
-def _runs(levels: bytes, width: int, left: int) -> Iterator[tuple[int, _Run]]:
+def _runs(levels: bytes, width: int, left: int) -> Iterator[tuple[int, _Begins | None]]:
     """Runs of Parquet's hybrid encoding, and how many levels each has. Raises IndexError at the end of the bytes."""
     place = 0
     for _ in range(_MAX_RUNS):
@@ -88,18 +115,17 @@ def _runs(levels: bytes, width: int, left: int) -> Iterator[tuple[int, _Run]]:
         if head & 1:
             yield count, _packed(content, width, count)
         else:
-            yield count, _Run(count) if any(content) else _Run(0, 1, 1)
+            yield count, None if any(content) else _Begins(count, 0, count - 1)
 
 
-def _packed(content: bytes, width: int, count: int) -> _Run:
+def _packed(content: bytes, width: int, count: int) -> _Begins | None:
     bits = pa.Array.from_buffers(pa.bool_(), count * width, [None, pa.py_buffer(content)])
     levels = pa.FixedSizeListArray.from_arrays(bits, width)
     continues = functools.reduce(pc.or_, [pc.list_element(levels, place) for place in range(width)])
-    begins = pc.indices_nonzero(pc.invert(continues))
+    begins = pc.indices_nonzero(pc.invert(continues)).cast(pa.int64())
     if len(begins) == 0:
-        return _Run(count)
-    within = pc.max(pc.pairwise_diff(begins.cast(pa.int64()))).as_py() or 0
-    return _Run(begins[0].as_py(), count - begins[len(begins) - 1].as_py(), within)
+        return None
+    return _Begins(len(begins), begins[0].as_py(), begins[-1].as_py(), pc.pairwise_diff(begins).drop_null())
 
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from longshort.batch.inputs.arrow_values import converted, not_utf8, value_bytes
 from longshort.batch.inputs.column_types import plain
 from longshort.batch.inputs.files import open_input
 from longshort.batch.inputs.footers import FooterProbe, read_footer
-from longshort.batch.inputs.parquet_layout import Layout, column_of
+from longshort.batch.inputs.parquet_layout import GroupPlan, Layout, column_of
 from longshort.batch.inputs.rows import Columns, Row, Rows, bad, checked_document, good, too_large
 from longshort.batch.inputs.shards import Position, RawRow
 from longshort.batch.inputs.sources import Input, Source
@@ -31,10 +31,10 @@ _DAMAGE_ERRORS = (pa.ArrowException, EOFError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
-class TooLarge:
-    """A row that is not decoded."""
+class NotRead:
+    """A row that is not decoded, and why."""
 
-    bytes: int
+    message: str
 
 
 class _FailureRecorder:
@@ -105,11 +105,16 @@ class Parquet:
                     if row + count <= start.row:
                         row += count
                         continue
-                    at_once = layout.batch_rows_of(file.metadata, group)
-                    for batch in _batches(file, group, at_once, columns, stored):
-                        skipped = min(batch.num_rows, max(0, start.row - row))
+                    plan = layout.plan(file.metadata, group)
+                    for found in self._group(file, group, plan, columns, stored):
+                        if isinstance(found, NotRead):
+                            if row >= start.row:
+                                yield RawRow(row, row, row + 1, 0, found)
+                            row = self._row = row + 1
+                            continue
+                        skipped = min(found.num_rows, max(0, start.row - row))
                         row += skipped
-                        for raw in self._pieces(batch.slice(skipped), row):
+                        for raw in self._pieces(found.slice(skipped), row):
                             row = self._row = raw.end
                             yield raw
             except (InputDamaged, *_DAMAGE_ERRORS) as error:
@@ -120,6 +125,43 @@ class Parquet:
                     damage = error if isinstance(error, InputDamaged) else InputDamaged(reason)
                     yield RawRow(row, row, max(row + 1, self._all_rows), 0, damage)
 
+    def _group(
+        self, file: Any, group: int, plan: GroupPlan, columns: list[str], stored: _FailureRecorder
+    ) -> Iterator[Any]:
+        """The batches and the unread rows of a row group.
+
+        pyarrow reads a column of a group from its first row on, and not beyond a row that memory has no room for. So
+        the rows behind that have no value of the column, or are unread if it is the text.
+        """
+        wrong = dict(sorted((row, why) for rows in plan.large.values() for row, why in rows.items()))
+        if not wrong:
+            yield from _batches(file, group, plan.batch_rows, columns, stored)
+            return
+        first = min(wrong)
+        if first > 0:
+            rows = next(rows for rows in range(min(plan.batch_rows, first), 0, -1) if first % rows == 0)
+            read = 0
+            for batch in _batches(file, group, rows, columns, stored):
+                yield batch
+                read += batch.num_rows
+                if read == first:
+                    break
+        if any(name in plan.large for name in self._texts):
+            behind = f"it cannot be read, since it is behind a row of which {wrong[first]}"
+            for row in range(first, file.metadata.row_group(group).num_rows):
+                yield NotRead(wrong.get(row, behind))
+            return
+        begin = 0
+        for batch in _batches(file, group, plan.batch_rows, [one for one in columns if one not in plan.large], stored):
+            place = max(0, first - begin)
+            for row in (*(row for row in wrong if begin <= row < begin + batch.num_rows), begin + batch.num_rows):
+                if row - begin > place:
+                    yield batch.slice(place, row - begin - place)
+                if row in wrong and row - begin < batch.num_rows:
+                    yield NotRead(wrong[row])
+                place = max(place, row - begin + 1)
+            begin += batch.num_rows
+
     def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
         """The rows of a batch, decoded in pieces."""
         batch = pa.RecordBatch.from_arrays([without_views(one) for one in batch.columns], names=batch.schema.names)
@@ -127,7 +169,8 @@ class Parquet:
         begin = 0
         while begin < len(sizes):
             if sizes[begin] > self._memory.row_bytes:
-                yield RawRow(row + begin, row + begin, row + begin + 1, 0, TooLarge(sizes[begin]))
+                unread = NotRead(too_large("row", sizes[begin], self._memory))
+                yield RawRow(row + begin, row + begin, row + begin + 1, 0, unread)
                 begin += 1
                 continue
             end, total = begin + 1, sizes[begin]
@@ -171,22 +214,22 @@ class Parquet:
         return Rows(rows, pa.concat_tables(pieces), lost=dict(lost))
 
     def _unread(self, raw: RawRow) -> Row:
-        code = grpc.StatusCode.DATA_LOSS if isinstance(raw.data, InputDamaged) else grpc.StatusCode.INVALID_ARGUMENT
-        if isinstance(raw.data, TooLarge):
-            message = too_large("row", raw.data.bytes, self._memory)
-            return bad(self._file.name, raw.row, message, code)
-        return bad(self._file.name, raw.row, str(raw.data), code)
+        if isinstance(raw.data, NotRead):
+            return bad(self._file.name, raw.row, raw.data.message)
+        return bad(self._file.name, raw.row, str(raw.data), grpc.StatusCode.DATA_LOSS)
 
     def _carried_of(self, piece: Any, lost: Counter[str]) -> tuple[Any, dict[int, str]]:
         """The carried columns with the types of the run; and by the index of a row, what is wrong with one of them.
 
-        lost  counts the values that the type of the run does not have, by the column's name
+        lost  counts the values that could not be read, or that the type of the run does not have, by the column's name
         """
         columns = []
         broken: dict[int, str] = {}
         for field in self.carried:
             if field.name not in piece.schema.names:
                 columns.append(pa.nulls(piece.num_rows, field.type))
+                if isinstance(self._layout, Layout) and field.name in self._layout.columns.names:
+                    lost[field.name] += piece.num_rows  # behind a row that is not read
                 continue
             column = piece.column(field.name)
             # In the output, a string that is not UTF-8 would break readers of the results.

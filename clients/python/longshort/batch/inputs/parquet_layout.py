@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch.inputs.column_types import duplicate, is_text, plain
 from longshort.batch.inputs.files import read_ranges
-from longshort.batch.inputs.list_rows import longest_row
+from longshort.batch.inputs.list_rows import LongRows, long_rows
 from longshort.batch.inputs.memory import Memory
 from longshort.batch.inputs.pages import Page, ReadRanges, largest_rows, read_first_pages, read_pages
 from longshort.batch.inputs.rows import Columns
@@ -24,6 +26,16 @@ _MIN_BATCH_ROWS = 4
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 # Columns with more bytes a value, on the average, are carried only if they are named.
 _LARGE_VALUE_BYTES = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """How to read a row group."""
+
+    # How many rows may be read at a time.
+    batch_rows: int
+    # Columns with rows that memory has no room for: those rows, by their index in the group, and what is wrong.
+    large: dict[str, dict[int, str]]
 
 
 class Layout:
@@ -59,9 +71,9 @@ class Layout:
         # For each row group, how many rows may be read at a time.
         self.batch_rows = self._batch_rows(metadata, self._read)
 
-    def batch_rows_of(self, metadata: Any, place: int) -> int:
-        """How many rows of a row group may be read at a time. Raises InputDamaged if its pages have more bytes than its
-        footer says, and than memory has room for, or if it has a row whose lists memory has no room for; OSError."""
+    def plan(self, metadata: Any, place: int) -> GroupPlan:
+        """How to read a row group. Raises InputDamaged if its pages have more bytes than its footer says, and than
+        memory has room for, or if levels of lists that may be too large cannot be read; OSError."""
         group = _Group(metadata, place, self._read - self.too_large.keys(), self._memory)
         said = sum(chunk.bytes for chunk in group.chunks)
         pages = _pages(group.chunks, partial(read_ranges, self._name))
@@ -70,32 +82,50 @@ class Layout:
             raise InputDamaged(
                 f"the file is damaged from here on: row group {place} has pages of {size} bytes; its footer says {said}"
             )
-        lists = self._longest_lists(group.chunks, pages)
-        if lists > self._memory.page_bytes:
-            raise InputDamaged(
-                f"the file is not read from here on: a row of row group {place} has lists that take {lists} bytes"
-                f" unpacked; at most {self._memory.page_bytes} are read with this --memory. Give at least"
-                f" --memory={self._memory.for_page(lists)}, or do not carry the lists"
-            )
-        return min(self.batch_rows[place], max(1, self._memory.ahead_bytes // max(1, lists)))
+        lists, large = self._large_lists(group.chunks, pages)
+        return GroupPlan(min(self.batch_rows[place], max(1, self._memory.ahead_bytes // max(1, lists))), large)
 
-    def _longest_lists(self, chunks: Sequence[_Chunk], pages: Sequence[Sequence[Page]]) -> int:
+    def _large_lists(
+        self, chunks: Sequence[_Chunk], pages: Sequence[Sequence[Page]]
+    ) -> tuple[int, dict[str, dict[int, str]]]:
         """An upper bound of the bytes that the lists of one row take unpacked: a page may have one value millions of
-        times. Levels are read only of those that are large together."""
-        lists = [
-            (sum(page.values for page in found if page.rows > 0) * chunk.value_bytes, chunk, found)
+        times. And the rows with more than memory has room for, as in GroupPlan. Levels are read only of those lists
+        that are large together."""
+        sizes = {
+            chunk: sum(page.values for page in found if page.rows > 0) * chunk.value_bytes
             for chunk, found in zip(chunks, pages, strict=True)
             if chunk.list_levels > 0
-        ]
-        total: int = sum(size for size, _, _ in lists)
-        read = partial(read_ranges, self._name)
-        for size, chunk, found in sorted(lists, key=lambda one: -one[0]):
-            if total <= self._memory.page_bytes // 2:
+        }
+        most = self._memory.page_bytes
+        found_of = dict(zip(chunks, pages, strict=True))
+        walked: list[_Chunk] = []
+        for chunk in sorted(sizes, key=lambda one: -sizes[one]):
+            if sum(sizes.values()) <= most // 2:
                 break
-            total -= size
-            values = longest_row(found, read, str(chunk.metadata.compression), chunk.list_levels)
-            total += values * chunk.value_bytes
-        return total
+            walked.append(chunk)
+            sizes[chunk] = self._long_rows(chunk, found_of[chunk], sys.maxsize).longest * chunk.value_bytes
+        large: dict[str, dict[int, str]] = {}
+        for chunk in sorted(walked, key=lambda one: -sizes[one]):
+            if (total := sum(sizes.values())) <= most:
+                break
+            room = max(most // len(walked), most - total + sizes[chunk])
+            rows = self._long_rows(chunk, found_of[chunk], room // chunk.value_bytes)
+            if rows.longer is None:
+                raise InputDamaged(
+                    f"the file is not read from here on: a row has lists that may take {sizes[chunk]} bytes unpacked,"
+                    f" in an encoding that is not read; at most {room} are read with this --memory"
+                )
+            why = (
+                f'the lists of "{chunk.column}" take up to {sizes[chunk]} bytes unpacked; at most {room} are read with'
+                f" this --memory. Give at least --memory={self._memory.for_page(total)}, or do not carry the lists"
+            )
+            large.setdefault(chunk.column, {}).update(dict.fromkeys(rows.longer, why))
+            sizes[chunk] = rows.longest * chunk.value_bytes
+        return sum(sizes.values()), large
+
+    def _long_rows(self, chunk: _Chunk, pages: Sequence[Page], most: int) -> LongRows:
+        read = partial(read_ranges, self._name)
+        return long_rows(pages, read, str(chunk.metadata.compression), chunk.list_levels, most)
 
     def _read_or_refuse(self, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
         try:

@@ -11,8 +11,9 @@ from typing import Literal
 
 from longshort.batch.inputs.compression import ENDINGS
 from longshort.batch.inputs.files import is_local, local_path, open_input
-from longshort.batch.inputs.finding import LeftOut, expand
+from longshort.batch.inputs.finding import expand
 from longshort.batch.inputs.zstd_frames import check_frame
+from longshort.batch.report.counts import LeftOut
 from longshort.batch.report.failures import Refused
 from longshort.inputs import HTML, mistaken
 
