@@ -19,7 +19,7 @@ from longshort_convert.weights import Shapes, StateDict, Weight
 
 MODEL_NAME = "transformer-ls"
 
-_POSITIVE_FIELDS = (
+POSITIVE_FIELDS = (
     "n_layer",
     "d_model",
     "n_head",
@@ -29,8 +29,8 @@ _POSITIVE_FIELDS = (
     "window_len",
     "mem_len",
 )
-_CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
-_SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
+CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
+SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
 # Fields that affect only training, and vocab_size (see above).
 FIELDS_WITHOUT_EFFECT = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
 
@@ -45,17 +45,17 @@ def read_hyperparameters(checkpoint: object) -> dict[str, Any]:
     """By their official names. Raises ConvertError naming a field that is missing, unknown or invalid."""
     fields, where = _model_fields(checkpoint)
     values: dict[str, Any] = {}
-    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS):
+    for name in (*POSITIVE_FIELDS, *CLAMP_FIELDS, *SWITCH_FIELDS):
         if name not in fields:
             raise ConvertError(f"{where}: field {name} is missing")
         values[name] = fields[name]
-    for name in _SWITCH_FIELDS:
+    for name in SWITCH_FIELDS:
         if type(values[name]) is not bool:
             raise ConvertError(f"{where}: {name} is {values[name]!r}, not True or False")
-    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS):
+    for name in (*POSITIVE_FIELDS, *CLAMP_FIELDS):
         if type(values[name]) is not int:
             raise ConvertError(f"{where}: {name} is {values[name]!r}, not an integer")
-    for name in _POSITIVE_FIELDS:
+    for name in POSITIVE_FIELDS:
         if values[name] < 1:
             raise ConvertError(f"{where}: {name} is {values[name]}, less than 1")
     if values["d_model"] % values["n_head"] != 0:
@@ -90,7 +90,7 @@ def _model_fields(checkpoint: object) -> tuple[Mapping[str, Any], str]:
         where = 'cfg["model"]'
         fields = _mapping(_mapping(top["cfg"], "cfg").get("model"), where)
         _check_name(fields.get("_name"), f"{where}: _name")
-        known = (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS, *FIELDS_WITHOUT_EFFECT)
+        known = (*POSITIVE_FIELDS, *CLAMP_FIELDS, *SWITCH_FIELDS, *FIELDS_WITHOUT_EFFECT)
         for name in fields:
             if name not in known:
                 raise ConvertError(f"{where}: field {name!r} is unknown")

@@ -53,16 +53,6 @@ _REQUIRED = (
     "pre_layer_norm",
     "activation",
 )
-_POSITIVE = (
-    "layers",
-    "model_width",
-    "heads",
-    "feed_forward_width",
-    "chunk_size",
-    "chunk_rank",
-    "window_length",
-    "memory_length",
-)
 _OFFICIAL_NAMES = {
     "n_layer": "layers",
     "d_model": "model_width",
@@ -158,10 +148,10 @@ def _hyperparameters(state: StateDict, checkpoint: object, options: LanguageMode
     fields.require(*_REQUIRED)
     fields.settle(_derived(state))
     fields.choice("activation", ("relu", "gelu"))
-    for name in _POSITIVE:
-        fields.positive(name)
-    for name in ("window_position_clamp", "chunk_position_clamp"):
-        fields.natural(name)
+    for name in fairseq.POSITIVE_FIELDS:
+        fields.positive(_OFFICIAL_NAMES[name])
+    for name in fairseq.CLAMP_FIELDS:
+        fields.natural(_OFFICIAL_NAMES[name])
     for name in ("pre_layer_norm", "projection_bias"):
         fields.switch(name)
     return fields.values

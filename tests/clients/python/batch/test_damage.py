@@ -167,3 +167,16 @@ def test_a_disk_that_fails_is_no_damage(server: Server, tmp_path: Path, monkeypa
     monkeypatch.undo()
     summary = longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server), shard_rows=50)
     assert (summary.all_rows, summary.all_errors) == (ROWS, 0)
+
+
+def test_rows_beside_one_whose_lists_are_too_large_are_scored(server: Server, tmp_path: Path) -> None:
+    """10 million numbers take 80 MB unpacked. What stands behind them in their column cannot be read."""
+    ends = pa.array([0, 1, 10_000_000, 10_000_002], pa.int32())
+    lists = pa.ListArray.from_arrays(ends, pa.array([1] * 10_000_002, pa.int32()))
+    pq.write_table(pa.table({"text": ["a b", "c d", "e f"], "n": lists}), tmp_path / "a.parquet")
+    out = tmp_path / "out"
+    summary = longshort.batch.score(str(tmp_path / "a.parquet"), str(out), server=address(server))
+    assert [(row["ordinal"], row["n"]) for row in read_rows(out)] == [(0, [1]), (2, None)]
+    (error,) = read_errors(out)
+    assert error["ordinal"] == 1 and error["message"].startswith('the lists of "n" take up to ')
+    assert summary.lost == {"n": 1} and longshort.batch.verify(str(out)).complete

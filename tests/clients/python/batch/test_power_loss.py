@@ -12,7 +12,7 @@ from pathlib import Path
 import longshort.batch
 import pytest
 from integration.server_process import Server
-from longshort.batch.inputs import files
+from longshort.batch.output import folders
 from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, write_jsonl
@@ -37,7 +37,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     (tmp_path / "out").mkdir()
     disk = Disk(tmp_path / "out")
     with monkeypatch.context() as patched:
-        patched.setattr(files, "os", disk)
+        patched.setattr(folders, "os", disk)
         yield disk
 
 
@@ -60,7 +60,7 @@ def test_what_is_listed_survives_a_power_cut_at_any_time(
 ) -> None:
     score(corpus, tmp_path / "out", repeatable)
     wanted = hashes(tmp_path / "out")
-    monkeypatch.setattr(files, "os", os)
+    monkeypatch.setattr(folders, "os", os)
     draw = random.Random(1)
     listed = set()
     for calls in range(len(disk.record) + 1):
@@ -85,7 +85,7 @@ def test_the_disk_would_show_what_is_not_fsynced(
 ) -> None:
     """Without fsync of files, or of folders, the test above fails."""
     if forgotten == "folders":
-        monkeypatch.setattr(files, "_sync_folder", lambda _: None)
+        monkeypatch.setattr(folders, "_sync_folder", lambda _: None)
     else:
         sync = disk.fsync
         monkeypatch.setattr(disk, "fsync", lambda descriptor: sync(descriptor) if is_folder(descriptor) else None)

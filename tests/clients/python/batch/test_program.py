@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import ROOT, Server, wait_until
-from longshort.batch.inputs import files
+from longshort.batch.output import folders
 from longshort.batch.output.folders import open_folder
 from longshort.batch.report.progress import Progress
 from longshort.batch.run import api, program
@@ -375,7 +375,7 @@ def test_an_error_of_a_library_is_no_wrong_option(
 
 def test_a_lock_can_be_shared_on_nfs(tmp_path: Path) -> None:
     """NFS makes flock a lock of POSIX, and such a lock for sharing needs a file that can be read."""
-    with files._open_lock(str(tmp_path / "lock")) as lock:
+    with folders._open_lock(str(tmp_path / "lock")) as lock:
         fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 

@@ -44,18 +44,7 @@ def long_rows(pages: Sequence[Page], read: ReadRanges, codec: str, max_level: in
 
     Raises OSError.
     """
-    longest = 0
-    longer: list[int] = []
-    # The current row, and how many of its values were seen.
-    row, length = -1, 0
-
-    def end_row() -> None:
-        nonlocal longest
-        if length > most:
-            longer.append(row)
-        else:
-            longest = max(longest, length)
-
+    rows = _Rows(most)
     is_known = True
     for page in pages:
         if page.rows == 0:  # a dictionary
@@ -64,25 +53,49 @@ def long_rows(pages: Sequence[Page], read: ReadRanges, codec: str, max_level: in
         left = page.values
         try:
             for count, begins in _runs(_levels(page, content, codec), max_level.bit_length(), left):
+                rows.add(count, begins)
                 left -= count
-                if begins is None:
-                    length += count
-                    continue
-                length += begins.first
-                end_row()
-                if begins.number > 1:
-                    longest = max(longest, 1)
-                if begins.lengths is not None:
-                    are_longer = pc.greater(begins.lengths, most)
-                    longer += [row + 1 + place.as_py() for place in pc.indices_nonzero(are_longer)]
-                    longest = max(longest, pc.max(begins.lengths.filter(pc.invert(are_longer))).as_py() or 0)
-                row += begins.number
-                length = count - begins.last
         except (pa.ArrowException, IndexError, OSError, ValueError):
+            pass
+        if left > 0:
             is_known = False
-        length += left
-    end_row()
-    return LongRows(longest, longer) if is_known else LongRows(max(longest, length), None)
+            rows.add(left, None)
+    rows.end_row()
+    return LongRows(rows.longest, rows.longer) if is_known else LongRows(max(rows.longest, rows.length), None)
+
+
+class _Rows:
+    """Counts the values of rows, run by run."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.longest = 0
+        self.longer: list[int] = []
+        # The index of the current row, and how many of its values were counted.
+        self._row = -1
+        self.length = 0
+
+    def add(self, count: int, begins: _Begins | None) -> None:
+        """Adds a run of `count` values. `begins`: None if none of them begins a row."""
+        if begins is None:
+            self.length += count
+            return
+        self.length += begins.first
+        self.end_row()
+        if begins.number > 1:
+            self.longest = max(self.longest, 1)
+        if begins.lengths is not None:
+            are_longer = pc.greater(begins.lengths, self._most)
+            self.longer += [self._row + 1 + place.as_py() for place in pc.indices_nonzero(are_longer)]
+            self.longest = max(self.longest, pc.max(begins.lengths.filter(pc.invert(are_longer))).as_py() or 0)
+        self._row += begins.number
+        self.length = count - begins.last
+
+    def end_row(self) -> None:
+        if self.length > self._most:
+            self.longer.append(self._row)
+        else:
+            self.longest = max(self.longest, self.length)
 
 
 def _levels(page: Page, content: bytes, codec: str) -> bytes:

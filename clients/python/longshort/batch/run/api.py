@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Unpack
+from typing import Unpack
 
-from longshort._proto import inference_pb2
 from longshort.batch.report.summary import Summary
-from longshort.batch.run import task
 from longshort.batch.run.addresses import connection_of
 from longshort.batch.run.options import BatchOptions, texts_to_classify, texts_to_embed, texts_to_score
-from longshort.requests import check_options
+from longshort.batch.run.task import Task, run
 
 
 def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **options: Unpack[BatchOptions]) -> Summary:
@@ -26,7 +24,7 @@ def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **op
     row, or fewer than `min_success`, have results; another BatchError, or LongshortError, if a run ended that can be
     resumed; ValueError for wrong options.
     """
-    return _run("score", inputs, out, texts_to_score(region_tokens), options, region_tokens=region_tokens)
+    return _run(Task("score", inputs, out, texts_to_score(region_tokens), options, region_tokens=region_tokens))
 
 
 def classify(
@@ -44,7 +42,7 @@ def classify(
     truncate  truncate documents to the model's maximum length; without it, longer ones are errors
     second    the column of the second document, for models that compare or join two
     """
-    return _run("classify", inputs, out, texts_to_classify(top_k, truncate), options, second=second)
+    return _run(Task("classify", inputs, out, texts_to_classify(top_k, truncate), options, second=second))
 
 
 def embed(
@@ -64,25 +62,16 @@ def embed(
     truncate   truncate documents to the model's maximum length; without it, longer ones are errors
     second     the column of the second document, for models that join two
     """
-    return _run("embed", inputs, out, texts_to_embed(pooling, normalize, truncate), options, second=second)
+    return _run(Task("embed", inputs, out, texts_to_embed(pooling, normalize, truncate), options, second=second))
 
 
-def _run(
-    command: str,
-    inputs: str | Sequence[str],
-    out: str,
-    texts: inference_pb2.ScoreTextsOptions,
-    options: BatchOptions,
-    **own: Any,
-) -> Summary:
+def _run(task: Task) -> Summary:
     """Runs an event loop for the task, in another thread if the caller's thread has one."""
-    check_options(options, BatchOptions)
     # Before there is an event loop, whose signal handlers would wait for a FIFO.
-    connection_of(options).check_files()
-    given = task.Task(command, inputs, out, texts, options, **own)
+    connection_of(task.options).check_files()
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(task.run(given))
+        return asyncio.run(run(task))
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, task.run(given)).result()
+        return thread.submit(asyncio.run, run(task)).result()

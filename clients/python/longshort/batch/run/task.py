@@ -36,6 +36,7 @@ from longshort.batch.run.models import check_model, identity
 from longshort.batch.run.options import BatchOptions
 from longshort.batch.run.pipeline import Run
 from longshort.batch.run.scorer import Scorer
+from longshort.requests import check_options
 
 # Set once a run of this process is in its folder: from then on, the same command resumes it.
 RUN_BEGUN = threading.Event()
@@ -55,7 +56,8 @@ class Task:
         region_tokens: int = 0,
         second: str = "",
     ) -> None:
-        """Raises ValueError."""
+        """Raises ValueError, and TypeError for an unknown option."""
+        check_options(options, BatchOptions)
         self.command = command
         self.inputs = [inputs] if isinstance(inputs, str) else inputs
         self.out = out
