@@ -16,7 +16,7 @@ from longshort.batch.output import folders
 from longshort.batch.output.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, write_jsonl
-from clients.python.batch.power_loss import Disk
+from clients.python.batch.output.power_loss import Disk
 from clients.python.conftest import address
 
 SHARD_ROWS = 12

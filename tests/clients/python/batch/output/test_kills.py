@@ -11,8 +11,8 @@ import longshort.batch
 import pytest
 from integration.server_process import Server
 
-from clients.python.batch import crash_runs
 from clients.python.batch.corpus import documents, hashes, read_errors, read_rows, write_jsonl
+from clients.python.batch.output import crash_runs
 from clients.python.conftest import address
 
 KILLS = 110
@@ -31,7 +31,7 @@ def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, 
     command = [sys.executable, "-m", "clients.python.batch.crash_runs", address(repeatable), str(path), str(tmp_path)]
     done = subprocess.run(
         [*command, str(KILLS), "1"],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         timeout=300,

@@ -18,7 +18,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from clients.python.batch.corpus import read_errors
-from clients.python.batch.test_inputs import rows_of
+from clients.python.batch.inputs.test_inputs import rows_of
 from clients.python.conftest import address
 
 TEXT = b"The cat sat on the mat. " * 40

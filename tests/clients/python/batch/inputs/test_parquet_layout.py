@@ -20,7 +20,7 @@ from longshort.batch.inputs.parquet_layout import MAX_BATCH_ROWS, Layout
 from longshort.batch.inputs.rows import Columns
 from longshort.batch.inputs.shards import Position
 
-from clients.python.batch.test_memory import long_after_short
+from clients.python.batch.inputs.test_memory import long_after_short
 
 
 class CountedStore(MemoryFileSystem):  # type: ignore[misc]

@@ -15,7 +15,7 @@ import zstandard
 from longshort.batch.inputs import sources
 from longshort.batch.inputs.shards import Position, ShardLimits
 
-from clients.python.batch.test_inputs import TEXTS, rows_of, write_warc
+from clients.python.batch.inputs.test_inputs import TEXTS, rows_of, write_warc
 
 LINE = b'{"text": "a"}\n'
 

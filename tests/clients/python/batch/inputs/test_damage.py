@@ -21,7 +21,7 @@ from longshort.batch.inputs import parquet
 from longshort.batch.inputs.shards import Position, ShardLimits
 
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
-from clients.python.batch.test_inputs import rows_of, write_warc
+from clients.python.batch.inputs.test_inputs import rows_of, write_warc
 from clients.python.conftest import address
 
 DRAW = random.Random(1)

@@ -16,7 +16,7 @@ from integration.server_process import Server
 from longshort.batch.inputs.shards import Position, ShardLimits
 
 from clients.python.batch.corpus import read_errors, read_rows
-from clients.python.batch.test_inputs import rows_of
+from clients.python.batch.inputs.test_inputs import rows_of
 from clients.python.conftest import address
 
 MARK = b"\xef\xbb\xbf"

@@ -25,10 +25,10 @@ from longshort.batch.output.folders import open_folder
 from longshort.batch.output.manifest import INPUTS, Manifest, Run
 from longshort.batch.report.failures import Refused
 
-from clients.python.batch import limited_reader
-from clients.python.batch.test_http_content import READ
-from clients.python.batch.test_http_content import write_warc as write_encoded
-from clients.python.batch.test_inputs import (
+from clients.python.batch.inputs import limited_reader
+from clients.python.batch.inputs.test_http_content import READ
+from clients.python.batch.inputs.test_http_content import write_warc as write_encoded
+from clients.python.batch.inputs.test_inputs import (
     TEXTS,
     bzip2_lines,
     json_lines,
@@ -37,7 +37,7 @@ from clients.python.batch.test_inputs import (
     xz_lines,
     zstandard_lines,
 )
-from clients.python.batch.test_inputs import gzipped as gzipped_lines
+from clients.python.batch.inputs.test_inputs import gzipped as gzipped_lines
 
 MIB = 1 << 20
 
@@ -55,7 +55,7 @@ class LimitedReader:
                 command = [sys.executable, "-m", limited_reader.__name__]
                 pipe = subprocess.PIPE
                 self._process = subprocess.Popen(
-                    command, stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=Path(__file__).parents[3]
+                    command, stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=Path(__file__).parents[4]
                 )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f"{path}\n")
