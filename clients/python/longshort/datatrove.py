@@ -50,8 +50,9 @@ _BATCHES_AHEAD = 3
 
 
 class BlockOptions(ServerOptions, total=False):
-    """Keyword arguments of all blocks, besides those of ServerOptions. Use `token_file` instead of `token`: datatrove
-    writes a block's arguments to its logs.
+    """Keyword arguments of all blocks, besides those of longshort.batch.run.options.ServerOptions: server, model,
+    priority, client_id, timeout, patience, ... Use `token_file` instead of `token`: datatrove writes a block's
+    arguments to its logs.
 
     batch_size  documents that are sent together; three such batches are in memory. Default 256
     """

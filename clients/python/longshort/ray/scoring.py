@@ -18,7 +18,8 @@ _RESTARTS = 10
 
 
 class RayOptions(ServerOptions, total=False):
-    """Keyword arguments of `score` and `classify`, besides those of ServerOptions.
+    """Keyword arguments of `score` and `classify`, besides those of longshort.batch.run.options.ServerOptions: server,
+    model, priority, client_id, timeout, patience, ...
 
     start        start a server for each actor, instead of using `server`
     concurrency  number of actors; default 2

@@ -31,7 +31,7 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class ServerOptions(ConnectionOptions, total=False):
-    """The servers, and what they are asked besides the documents.
+    """The servers, as ConnectionOptions name them, and what they are asked besides the documents.
 
     model      "name" or "name/version"; optional if the servers have only one
     priority   priority of the documents over other calls; default "low"
@@ -49,7 +49,7 @@ class ServerOptions(ConnectionOptions, total=False):
 
 
 class BatchOptions(ServerOptions, total=False):
-    """Options of a run besides inputs and output.
+    """Options of a run besides inputs and output; also those of ServerOptions: model, priority, ...
 
     format      format of all inputs: "jsonl", "parquet", "warc" or "text"; default: determined by the file names
     text        the column or field with the documents: strings, bytes or lists of token ids; default "text"
