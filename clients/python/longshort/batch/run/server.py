@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 
 from longshort import errors, methods
@@ -18,7 +17,7 @@ from longshort.batch.run.work import LOSSES, Answer, Job, Work
 from longshort.connection import Connection
 from longshort.errors import LongshortError
 from longshort.metadata import CallOptions
-from longshort.retries import PATIENT, Attempts, RetryPolicy, not_all_at_once
+from longshort.retries import PATIENT, Attempts, RetryPolicy
 
 # Timeout of a GetModel call.
 _LOOKUP_SECONDS = 20.0
@@ -283,7 +282,7 @@ class Server:
             wait = 1.0
         else:
             return False
-        self._not_before = now + not_all_at_once(max(0.01, wait), random.random())
+        self._not_before = now + self._attempts.wait_of_item(max(0.01, wait))
         return True
 
     def _lose(self, error: LongshortError | None) -> None:
