@@ -18,7 +18,7 @@ def missing(part: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFound
 
 def run_batch() -> int:
     """Entry point of `longshort-batch`: imports the program, which may fail or be interrupted. Returns an exit code of
-    longshort.batch.command_line."""
+    longshort.batch.run.command_line."""
     try:
         from longshort.batch.run.program import main
     except ModuleNotFoundError as error:

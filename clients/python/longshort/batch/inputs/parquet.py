@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -137,7 +138,8 @@ class Parquet:
         if not wrong:
             yield from _batches(file, group, plan.batch_rows, columns, stored)
             return
-        first = min(wrong)
+        ordered = list(wrong)
+        first = ordered[0]
         if first > 0:
             rows = next(rows for rows in range(min(plan.batch_rows, first), 0, -1) if first % rows == 0)
             read = 0
@@ -153,14 +155,15 @@ class Parquet:
             return
         begin = 0
         for batch in _batches(file, group, plan.batch_rows, [one for one in columns if one not in plan.large], stored):
-            place = max(0, first - begin)
-            for row in (*(row for row in wrong if begin <= row < begin + batch.num_rows), begin + batch.num_rows):
-                if row - begin > place:
-                    yield batch.slice(place, row - begin - place)
-                if row in wrong and row - begin < batch.num_rows:
+            end = begin + batch.num_rows
+            place = max(begin, first)
+            for row in (*ordered[bisect_left(ordered, begin) : bisect_left(ordered, end)], end):
+                if row > place:
+                    yield batch.slice(place - begin, row - place)
+                if row < end:
                     yield NotRead(wrong[row])
-                place = max(place, row - begin + 1)
-            begin += batch.num_rows
+                    place = row + 1
+            begin = end
 
     def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
         """The rows of a batch, decoded in pieces."""
