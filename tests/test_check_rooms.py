@@ -42,6 +42,17 @@ def test_an_arrow_back_is_refused_and_named(tmp_path: Path) -> None:
     assert "models/loader.cc: models may not include core/cache (core/cache/pages.h)" in output
 
 
+def test_an_import_against_the_arrows_is_refused(tmp_path: Path) -> None:
+    batch = "clients/python/longshort/batch"
+    table = f"{TABLE}{batch}/inputs:\n{batch}/run: {batch}/inputs\n"
+    files = FILES | {f"{batch}/{name}": "" for name in ("inputs/__init__.py", "inputs/rows.py", "run/flow.py")}
+    files[f"{batch}/run/work.py"] = "from longshort.batch.inputs.rows import Row\n"
+    assert check(tmp_path, files, table) == (0, "")
+    status, output = check(tmp_path, files | {f"{batch}/inputs/rows.py": "import longshort.batch.run.flow\n"}, table)
+    assert status == 1
+    assert f"{batch}/inputs/rows.py: {batch}/inputs may not include {batch}/run ({batch}/run/flow.py)" in output
+
+
 def test_a_room_that_is_not_in_the_table_is_refused(tmp_path: Path) -> None:
     status, output = check(tmp_path, FILES | {"core/util/things.h": ""})
     assert status == 1

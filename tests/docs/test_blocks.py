@@ -29,13 +29,15 @@ NOT_RUN = {
     },
     "docs/batch.md": {
         ".venv/bin/pip install './clients/python[batch]'": "network",
+        "kubectl apply -k deploy/kubernetes/batch/shared": "cluster: tests/kubernetes/test_batch.py",
+        "tools/batches/measure": "downloaded data, 20 minutes",
+    },
+    "docs/batch_pipelines.md": {
         "pip install './clients/python[ray]'": "network",
         "import longshort.ray": "slow: test_ray.py runs it",
         "start = longshort.ray.StartServer": "lines for the program before",
         "context = ray.data.DataContext.get_current()": "lines for the program before",
         "pip install './clients/python[datatrove]'": "network",
-        "kubectl apply -k deploy/kubernetes/batch/shared": "cluster: tests/kubernetes/test_batch.py",
-        "models/zoo/measure_batches": "downloaded data, 20 minutes",
     },
     "docs/benchmarks.md": {
         "import json, zipfile": "downloaded data",
@@ -135,7 +137,7 @@ PRINTS = {
 
 
 def write_corpus(folder: Path) -> None:
-    """What the reader of docs/batch.md has: texts as Parquet and as JSON lines."""
+    """What the reader of docs/batch.md and docs/batch_pipelines.md has: texts as Parquet and as JSON lines."""
     (folder / "corpus").mkdir()
     paragraph = (ROOT / "deploy/paragraph.txt").read_text()
     texts = [paragraph[:length] for length in (100, 200, 300)]
@@ -165,6 +167,7 @@ def write_token(folder: Path) -> None:
 FILES: dict[str, Callable[[Path], None]] = {
     "clients/python/README.md": write_token,
     "docs/batch.md": write_corpus,
+    "docs/batch_pipelines.md": write_corpus,
     "docs/operations/load.md": write_documents,
     "docs/training.md": write_examples,
 }

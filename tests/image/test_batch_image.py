@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from longshort.batch.verifying import entries_of
+from longshort.batch.output.verifying import entries_of
 
 from image.conftest import BATCH_IMAGE, Container, podman, run_options
 

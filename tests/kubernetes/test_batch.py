@@ -16,8 +16,8 @@ import pytest
 import yaml
 from integration import model_directory
 from integration.server_process import BINARY, ROOT, Server, wait_until
-from longshort.batch.program import make_parser, run
-from longshort.batch.shards import Part
+from longshort.batch.inputs.shards import Part
+from longshort.batch.run.program import make_parser, run
 
 from kubernetes.rendered import MANIFESTS, Rendered, commands_of, render
 from kubernetes.test_manifests import USER, kubernetes_validate

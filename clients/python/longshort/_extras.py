@@ -18,9 +18,9 @@ def missing(part: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFound
 
 def run_batch() -> int:
     """Entry point of `longshort-batch`: imports the program, which may fail or be interrupted. Returns an exit code of
-    longshort.batch.command_line."""
+    longshort.batch.run.command_line."""
     try:
-        from longshort.batch.program import main
+        from longshort.batch.run.program import main
     except ModuleNotFoundError as error:
         sys.stderr.write(f"longshort-batch: {error}\n")
         return 1

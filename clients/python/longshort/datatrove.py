@@ -10,8 +10,8 @@
     ).run()
 
 Needs `pip install './clients/python[datatrove]'`, in the repository. The figures are in a document's metadata, with
-names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without
-figures has longshort_error.
+names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch_pipelines.md). A document
+without figures has longshort_error.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import grpc
 
 from longshort import inputs
 from longshort._extras import missing
+from longshort.requests import check_options
 
 try:
     from datatrove.data import Document, DocumentsPipeline  # type: ignore[import-untyped]
@@ -33,11 +34,11 @@ try:
     from datatrove.pipeline.filters.base_filter import BaseFilter  # type: ignore[import-untyped]
     from datatrove.pipeline.writers.disk_base import DiskWriter  # type: ignore[import-untyped]
 
-    from longshort.batch.connecting import ConnectionOptions, connection_of
-    from longshort.batch.pool import Pool
-    from longshort.batch.results import columns
-    from longshort.batch.rows import RowError, checked_text
-    from longshort.batch.scorer import Priority
+    from longshort.batch.inputs.rows import RowError, checked_document, checked_text
+    from longshort.batch.output.result_columns import columns
+    from longshort.batch.run.addresses import connection_of
+    from longshort.batch.run.options import ServerOptions
+    from longshort.batch.run.pool import Pool
 except ModuleNotFoundError as error:
     raise missing("longshort.datatrove", "datatrove", error) from None
 
@@ -48,24 +49,15 @@ PREFIX = "longshort_"
 _BATCHES_AHEAD = 3
 
 
-class BlockOptions(ConnectionOptions, total=False):
-    """Keyword arguments of all blocks, in addition to the connection options of longshort.Client. Use `token_file`
-    instead of `token`: datatrove writes a block's arguments to its logs.
+class BlockOptions(ServerOptions, total=False):
+    """Keyword arguments of all blocks, besides those of longshort.batch.run.options.ServerOptions: server, model,
+    priority, client_id, timeout, patience, ... Use `token_file` instead of `token`: datatrove writes a block's
+    arguments to its logs.
 
-    model       "name" or "name/version"; optional if the servers have only one
     batch_size  documents that are sent together; three such batches are in memory. Default 256
-    priority    priority of the documents over other calls; default "low"
-    client_id   name of this client
-    timeout     seconds after which the documents of a server that sends no answer go to others; default 1800
-    patience    seconds without any available server after which the task fails; default 600
     """
 
-    model: str
     batch_size: int
-    priority: Priority
-    client_id: str
-    timeout: float
-    patience: float
 
 
 class _Figures:
@@ -75,10 +67,7 @@ class _Figures:
         self, command: Literal["score", "classify"], own: dict[str, Any], options: BlockOptions, second: str = ""
     ) -> None:
         """`second`: the name of the second document in the metadata."""
-        known = BlockOptions.__required_keys__ | BlockOptions.__optional_keys__
-        for name in options:
-            if name not in known:
-                raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
+        check_options(options, BlockOptions)
         if "token" in options:
             raise ValueError("token: datatrove would write it to its logs; use token_file")
         if second and command == "score":
@@ -90,8 +79,7 @@ class _Figures:
             raise ValueError(f"batch_size is {self.batch_size}; it must be at least 1")
         self.pool: dict[str, Any] = {**own, **options}
         self.pool.pop("batch_size", None)
-        connection: Any = {name: value for name, value in options.items() if name in _CONNECTION}
-        connection_of(connection)  # raises early, rather than in a task
+        connection_of(options)  # raises early, rather than in a task
 
     def __repr__(self) -> str:
         return f"{self.command} {self.pool}"
@@ -118,8 +106,9 @@ class _Figures:
 
     def _texts(self, document: Document) -> inputs.Document | RowError:
         try:
-            text = checked_text(document.text, "text")
-            return (text, checked_text(document.metadata.get(self.second), self.second)) if self.second else text
+            if not self.second:
+                return checked_text(document.text, "text")
+            return checked_document([document.text, document.metadata.get(self.second)], ["text", self.second])
         except ValueError as error:
             return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
@@ -134,9 +123,6 @@ class _Figures:
             else:
                 document.metadata |= {f"{PREFIX}{name}": value for name, value in found.items()}
             yield document
-
-
-_CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional_keys__
 
 
 class Annotator(PipelineStep):  # type: ignore[misc]

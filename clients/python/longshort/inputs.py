@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from longshort._proto import inference_pb2, types_pb2
-from longshort.mistaken_files import mistaken
 
 # UTF-8 text, bytes of any value, or token ids.
 Text = str | bytes | Sequence[int]
@@ -53,6 +52,15 @@ Image = str | os.PathLike[str] | bytes | BinaryFile | PixelArray | PillowImage
 IMAGES_PER_CALL = 8
 DOCUMENTS_PER_CALL = 64
 BYTES_PER_CALL = 4 << 20
+
+# Text files that downloads and tools leave under the names of others.
+LFS_POINTER = "a pointer of Git LFS (get the file by `git lfs pull`)"
+HTML = "an HTML page"
+_BEGINNINGS = (
+    (b"version https://git-lfs.github.com/spec/", LFS_POINTER),
+    (b"<!doctype html", HTML),
+    (b"<html", HTML),
+)
 
 
 def selector(model: str) -> types_pb2.ModelSelector:
@@ -136,6 +144,12 @@ def _decodable(file: bytes, name: str = "the image") -> bytes:
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA") and not image.mode.startswith(("I", "F")):
         image = _rgb(image)
     return _png(image)
+
+
+def mistaken(head: bytes) -> str:
+    """What a file is that is a text under another name, by its first bytes; empty for other files."""
+    text = head[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return next((what for begin, what in _BEGINNINGS if text.startswith(begin)), "")
 
 
 def _rgb(image: Any) -> Any:

@@ -50,7 +50,7 @@ class RetryPolicy:
         backoff = min(self.longest_wait, self.first_wait * self.multiplier ** min(failures - 1, 64))
         if error.retry_after is None:
             return backoff * (1 + draw) / 2
-        return not_all_at_once(error.retry_after, draw)
+        return _not_all_at_once(error.retry_after, draw)
 
 
 DEFAULT_POLICY = RetryPolicy()
@@ -58,7 +58,7 @@ DEFAULT_POLICY = RetryPolicy()
 PATIENT = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
 
 
-def not_all_at_once(seconds: float, draw: float) -> float:
+def _not_all_at_once(seconds: float, draw: float) -> float:
     """Lengthens a server's retry delay by up to 10 %, so that its clients do not retry simultaneously."""
     return seconds * (1 + 0.1 * draw)
 
@@ -153,3 +153,7 @@ class Attempts:
         if self._clock() + wait >= self._end:
             raise error
         return wait
+
+    def wait_of_item(self, seconds: float) -> float:
+        """The same for an item that was refused, and that may be sent again after these seconds."""
+        return _not_all_at_once(seconds, self._draw())

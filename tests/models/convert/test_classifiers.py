@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from golden.classifier_forms import CVT_NAMES
-from longshort_convert import presets, text_classifier, vil
+from longshort_convert import text_classifier, vil
 from longshort_convert.__main__ import main
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import Fields
+from longshort_convert.given_fields import load_preset, preset_names
 from numpy.typing import NDArray
 from reference import checkpoint_file, safetensors_file
 
@@ -150,7 +151,7 @@ def _zeros(shapes: dict[str, tuple[int, ...]]) -> dict[str, NDArray]:
 
 def _lra(rank: int = 32, documents: int = 1) -> dict[str, NDArray]:
     """The state dict of the published ListOps model."""
-    fields = presets.load("lra-listops") | {"projection_rank": rank, "documents": documents}
+    fields = load_preset("lra-listops") | {"projection_rank": rank, "documents": documents}
     return _zeros(text_classifier.tensor_shapes(Fields(fields)))
 
 
@@ -230,7 +231,7 @@ def test_a_preset_gives_what_the_tensors_do_not_say(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("".join(f"{digit}\n" for digit in range(10)))
     options = ["--vocabulary", tmp_path / "tokens.txt", "--labels", tmp_path / "labels.txt", "--preset", "lra-listops"]
     assert _run(_save_lra(tmp_path, _lra()), *options, "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model") == presets.load("lra-listops")
+    assert _config(tmp_path / "model") == load_preset("lra-listops")
     assert (tmp_path / "model" / "vocabulary.txt").read_text() == "0\n1\nMAX\n"
     assert (tmp_path / "model" / "labels.txt").read_text().startswith("0\n1\n")
 
@@ -452,7 +453,7 @@ def test_labels_are_as_many_as_classes(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_there_is_a_preset_for_each_published_model() -> None:
-    assert presets.names() == [
+    assert preset_names() == [
         "cvt-ls-13-224",
         "cvt-ls-17-224",
         "cvt-ls-21-224",
@@ -467,4 +468,4 @@ def test_there_is_a_preset_for_each_published_model() -> None:
         "vil-ls-medium-384",
     ]
     with pytest.raises(ConvertError, match="'../config' is unknown"):
-        presets.load("../config")
+        load_preset("../config")

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from longshort import errors, methods
 from longshort._async import transport
 from longshort._async.calls import AsyncCalls, Call
-from longshort._async.iteration import AsyncIteration
+from longshort._async.iteration import AsyncClosing, AsyncIteration
 from longshort._proto import inference_pb2
 from longshort.errors import LongshortError, StatusLost
 from longshort.inputs import Document
@@ -20,7 +20,7 @@ T = TypeVar("T")
 Answer = inference_pb2.ScoreTextsResponse
 
 
-class AsyncAnswerStream(Generic[T]):
+class AsyncAnswerStream(AsyncClosing, Generic[T]):
     """Iterates over the answers to documents, and reads documents from their source on demand.
 
     - At most `window` documents are read but not yet answered. So the source may be endless, and a slow caller slows
@@ -55,27 +55,10 @@ class AsyncAnswerStream(Generic[T]):
         # Whether to send only the first unanswered document until its answer arrives. Then no other write is pending,
         # which could make gRPC lose the status (errors.StatusLost).
         self._careful = False
-        self._closed = False
 
     def __aiter__(self) -> AsyncIteration[T]:
         """The answers. Raises LongshortError, and the exceptions of the source."""
         return AsyncIteration(self._next, self.cancel)
-
-    def cancel(self) -> None:
-        """Ends the stream, if it is open."""
-        self._closed = True
-        if self._stream is not None:
-            self._stream.cancel()
-
-    async def close(self) -> None:
-        """The same. Never raises."""
-        self.cancel()
-
-    async def __aenter__(self) -> AsyncAnswerStream[T]:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.cancel()
 
     async def _next(self) -> T | None:
         """Returns None at the end."""

@@ -1,9 +1,9 @@
-"""An iterator over the answers of a call, which cancels the call when it is no longer used."""
+"""Iterates over the answers of a call, and cancels the call when it is no longer used."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -35,3 +35,27 @@ class AsyncIteration(AsyncIterator[T], Generic[T]):
 
     def __del__(self) -> None:
         self._cancel()
+
+
+class AsyncClosing:
+    """What iterates over the answers of a call: how it ends the call."""
+
+    # The call, once it has begun.
+    _stream: Any = None
+    _closed = False
+
+    def cancel(self) -> None:
+        """Ends the call, if it is running."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def close(self) -> None:
+        """The same. Never raises."""
+        self.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from longshort import methods
 from longshort._async.calls import AsyncCalls
-from longshort._async.iteration import AsyncIteration
+from longshort._async.iteration import AsyncClosing, AsyncIteration
 from longshort._proto import inference_pb2
 from longshort.answers import Delta, Generation
 from longshort.errors import LongshortError
@@ -15,7 +14,7 @@ from longshort.generation import Assembly
 from longshort.metadata import CallOptions
 
 
-class AsyncTextStream:
+class AsyncTextStream(AsyncClosing):
     """Iterates over the text of a generation as it arrives. `result` has the whole generation in the end.
 
     The call starts with the first read. Leaving the loop (by break or an exception), the end of a `with`, `close()` and
@@ -39,9 +38,7 @@ class AsyncTextStream:
         self._options = options
         self._on_session = on_session
         self._assembly = Assembly()
-        self._stream: Any = None
         self._result: Generation | None = None
-        self._closed = False
 
     def __aiter__(self) -> AsyncIteration[str]:
         """The pieces of text. Raises LongshortError, and ValueError for several completions, whose text is
@@ -80,22 +77,6 @@ class AsyncTextStream:
     def text(self) -> str:
         """The text of the first completion received so far, also after an error."""
         return self._assembly.text()
-
-    def cancel(self) -> None:
-        """Ends the call, if it is running."""
-        self._closed = True
-        if self._stream is not None:
-            self._stream.cancel()
-
-    async def close(self) -> None:
-        """The same. Never raises."""
-        self.cancel()
-
-    async def __aenter__(self) -> AsyncTextStream:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.cancel()
 
     def __del__(self) -> None:
         if getattr(self, "_stream", None) is not None:

@@ -11,7 +11,7 @@ from longshort import errors, methods
 from longshort._proto import inference_pb2
 from longshort._sync import transport
 from longshort._sync.calls import Call, Calls
-from longshort._sync.iteration import Iteration
+from longshort._sync.iteration import Closing, Iteration
 from longshort.errors import LongshortError, StatusLost
 from longshort.inputs import Document
 from longshort.metadata import CallOptions
@@ -21,7 +21,7 @@ T = TypeVar("T")
 Answer = inference_pb2.ScoreTextsResponse
 
 
-class AnswerStream(Generic[T]):
+class AnswerStream(Closing, Generic[T]):
     """Iterates over the answers to documents, and reads documents from their source on demand.
 
     - At most `window` documents are read but not yet answered. So the source may be endless, and a slow caller slows
@@ -56,27 +56,10 @@ class AnswerStream(Generic[T]):
         # Whether to send only the first unanswered document until its answer arrives. Then no other write is pending,
         # which could make gRPC lose the status (errors.StatusLost).
         self._careful = False
-        self._closed = False
 
     def __iter__(self) -> Iteration[T]:
         """The answers. Raises LongshortError, and the exceptions of the source."""
         return Iteration(self._next, self.cancel)
-
-    def cancel(self) -> None:
-        """Ends the stream, if it is open."""
-        self._closed = True
-        if self._stream is not None:
-            self._stream.cancel()
-
-    def close(self) -> None:
-        """The same. Never raises."""
-        self.cancel()
-
-    def __enter__(self) -> AnswerStream[T]:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cancel()
 
     def _next(self) -> T | None:
         """Returns None at the end."""

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from longshort import methods
 from longshort._proto import inference_pb2
 from longshort._sync.calls import Calls
-from longshort._sync.iteration import Iteration
+from longshort._sync.iteration import Closing, Iteration
 from longshort.answers import Delta, Generation
 from longshort.errors import LongshortError
 from longshort.generation import Assembly
 from longshort.metadata import CallOptions
 
 
-class TextStream:
+class TextStream(Closing):
     """Iterates over the text of a generation as it arrives. `result` has the whole generation in the end.
 
     The call starts with the first read. Leaving the loop (by break or an exception), the end of a `with`, `close()` and
@@ -40,9 +39,7 @@ class TextStream:
         self._options = options
         self._on_session = on_session
         self._assembly = Assembly()
-        self._stream: Any = None
         self._result: Generation | None = None
-        self._closed = False
 
     def __iter__(self) -> Iteration[str]:
         """The pieces of text. Raises LongshortError, and ValueError for several completions, whose text is
@@ -81,22 +78,6 @@ class TextStream:
     def text(self) -> str:
         """The text of the first completion received so far, also after an error."""
         return self._assembly.text()
-
-    def cancel(self) -> None:
-        """Ends the call, if it is running."""
-        self._closed = True
-        if self._stream is not None:
-            self._stream.cancel()
-
-    def close(self) -> None:
-        """The same. Never raises."""
-        self.cancel()
-
-    def __enter__(self) -> TextStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cancel()
 
     def __del__(self) -> None:
         if getattr(self, "_stream", None) is not None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from longshort._extras import missing
 
 try:
-    from longshort.batch.api import classify, embed, score
-    from longshort.batch.batch_options import BatchOptions
-    from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
-    from longshort.batch.pool import Pool
-    from longshort.batch.rows import RowError
-    from longshort.batch.summary import Summary
-    from longshort.batch.verifying import Verified, verify
+    from longshort.batch.inputs.rows import RowError
+    from longshort.batch.output.verifying import Verified, verify
+    from longshort.batch.report.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
+    from longshort.batch.report.summary import Summary
+    from longshort.batch.run.api import classify, embed, score
+    from longshort.batch.run.options import BatchOptions
+    from longshort.batch.run.pool import Pool
 except ModuleNotFoundError as error:
     raise missing("longshort.batch", "batch", error) from None
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from longshort.batch.arrow_values import values
-from longshort.batch.pool import Pool
-from longshort.batch.rows import RowError, checked_text, text_hash
+from longshort.batch.inputs.arrow_values import values
+from longshort.batch.inputs.rows import RowError, checked_document, text_hash
+from longshort.batch.run.pool import Pool
 from longshort.inputs import Document
 from longshort.ray.own_server import OwnServer, StartServer
 
@@ -89,13 +89,12 @@ class Actor:
         columns = [values(batch.column(name)) for name in self._plan.texts]
         for row in zip(*columns, strict=True):
             try:
-                texts = [checked_text(value, name) for value, name in zip(row, self._plan.texts, strict=True)]
+                document = checked_document(row, self._plan.texts)
             except ValueError as error:
                 documents.append(None)
                 hashes.append(None)
                 errors.append(RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
                 continue
-            document: Document = texts[0] if len(texts) == 1 else (texts[0], texts[1])
             documents.append(document)
             hashes.append(text_hash(document))
             errors.append(None)

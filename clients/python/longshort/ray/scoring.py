@@ -6,18 +6,20 @@ from typing import Any, Literal, Unpack
 
 import ray.data
 
-from longshort.batch import results
-from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.scorer import Priority
+from longshort.batch.output.result_columns import columns
+from longshort.batch.run.addresses import connection_of
+from longshort.batch.run.options import ServerOptions, texts_to_classify, texts_to_score
 from longshort.ray.actor import Actor, Plan
 from longshort.ray.own_server import StartServer
+from longshort.requests import check_options
 
 # Maximum restarts of a server and its actor. After more failures, a document is probably the cause.
 _RESTARTS = 10
 
 
-class RayOptions(ConnectionOptions, total=False):
-    """Keyword arguments of `score` and `classify`, in addition to the connection options of longshort.Client.
+class RayOptions(ServerOptions, total=False):
+    """Keyword arguments of `score` and `classify`, besides those of longshort.batch.run.options.ServerOptions: server,
+    model, priority, client_id, timeout, patience, ...
 
     start        start a server for each actor, instead of using `server`
     concurrency  number of actors; default 2
@@ -25,12 +27,7 @@ class RayOptions(ConnectionOptions, total=False):
                  server, usually all of a node
     num_gpus     GPUs that Ray reserves for each actor; default 0
     batch_size   rows in a batch; each actor has two batches in flight. Default 256
-    model        "name" or "name/version"; optional if the servers have only one
     text         the column to score: strings, bytes or lists of token ids; default "text"
-    priority     priority of the documents over other calls; default "low"
-    client_id    name of this client
-    timeout      seconds after which the documents of a server that sends no answer go to others; default 1800
-    patience     seconds without any available server after which the dataset fails; default 600
     """
 
     start: StartServer
@@ -38,12 +35,7 @@ class RayOptions(ConnectionOptions, total=False):
     num_cpus: float
     num_gpus: float
     batch_size: int
-    model: str
     text: str
-    priority: Priority
-    client_id: str
-    timeout: float
-    patience: float
 
 
 def score(dataset: ray.data.Dataset, *, region_tokens: int = 0, **options: Unpack[RayOptions]) -> ray.data.Dataset:
@@ -57,8 +49,7 @@ def score(dataset: ray.data.Dataset, *, region_tokens: int = 0, **options: Unpac
 
     Raises ValueError for invalid options. Later errors are raised where the dataset is used.
     """
-    if region_tokens < 0:
-        raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
+    texts_to_score(region_tokens)  # raises early, rather than in an actor
     return _map(dataset, "score", options, region_tokens=region_tokens)
 
 
@@ -79,8 +70,7 @@ def classify(
     truncate  truncate documents to the model's maximum length; otherwise longer ones are errors
     second    the column of the second document, for models that compare or join two
     """
-    if top_k < 1:
-        raise ValueError(f"top_k is {top_k}; it must be at least 1")
+    texts_to_classify(top_k, truncate)
     return _map(dataset, "classify", options, top_k=top_k, truncate=truncate, second=second)
 
 
@@ -93,10 +83,7 @@ def _map(
     region_tokens: int = 0,
     **own: Any,
 ) -> ray.data.Dataset:
-    known = RayOptions.__required_keys__ | RayOptions.__optional_keys__
-    for name in options:
-        if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
+    check_options(options, RayOptions)
     start = options.get("start")
     if start is not None and "server" in options:
         raise ValueError(
@@ -106,14 +93,13 @@ def _map(
     batch_size = options.get("batch_size", 256)
     if concurrency < 1 or batch_size < 1:
         raise ValueError(f"concurrency is {concurrency} and batch_size {batch_size}: both must be at least 1")
-    connection: Any = {name: value for name, value in options.items() if name in _CONNECTION}
-    connection_of(connection)  # raises early, rather than in an actor
-    pool = {name: value for name, value in options.items() if name in _OF_POOL}
+    connection_of(options)
+    pool: dict[str, Any] = {name: value for name, value in options.items() if name in ServerOptions.__optional_keys__}
     if command == "score":
         own["region_tokens"] = region_tokens
     texts = (options.get("text", "text"), *([second] if second else []))
     num_cpus = options.get("num_cpus", 0.5)
-    plan = Plan(command, texts, results.columns(command, region_tokens), {**connection, **pool, **own}, start, num_cpus)
+    plan = Plan(command, texts, columns(command, region_tokens), pool | own, start, num_cpus)
     # Two batches: one is in flight while the other is read and written, so that servers are never idle.
     strategy = ray.data.ActorPoolStrategy(
         size=concurrency,
@@ -136,7 +122,3 @@ def _map(
 
 def _restarts() -> dict[str, Any]:
     return {"max_restarts": _RESTARTS, "max_task_retries": _RESTARTS}
-
-
-_CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional_keys__
-_OF_POOL = ("model", "priority", "client_id", "timeout", "patience")

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longshort_convert import classifier, fairseq_roberta, hugging_face, language_model, presets, roberta, vocabulary
+from longshort_convert import classifier, fairseq_roberta, hugging_face, language_model, roberta, vocabulary
 from longshort_convert.errors import ConvertError
 from longshort_convert.find_weights import FoundWeights, find_weights
+from longshort_convert.given_fields import preset_names
 from longshort_convert.model_files import ModelFiles, write_directory
 from longshort_convert.weights import is_tensor
 from longshort_convert.weights_files import read_weights_files
@@ -163,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m longshort_convert",
         description=_DESCRIPTION,
-        epilog=_EPILOG + ", ".join(presets.names()),
+        epilog=_EPILOG + ", ".join(preset_names()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -8,7 +8,6 @@ the number of embedding rows is used instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from longshort_convert.weights import Shapes, StateDict, Weight
 
 MODEL_NAME = "transformer-ls"
 
-_POSITIVE_FIELDS = (
+POSITIVE_FIELDS = (
     "n_layer",
     "d_model",
     "n_head",
@@ -30,29 +29,10 @@ _POSITIVE_FIELDS = (
     "window_len",
     "mem_len",
 )
-_CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
-_SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
+CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
+SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
 # Fields that affect only training, and vocab_size (see above).
 FIELDS_WITHOUT_EFFECT = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
-
-
-@dataclass(frozen=True)
-class Hyperparameters:
-    """The hyperparameters under their official names."""
-
-    n_layer: int
-    d_model: int
-    n_head: int
-    d_inner: int
-    chunk_size: int
-    chunk_rank: int
-    window_len: int
-    mem_len: int
-    clamp_len: int
-    cpos_clamp_len: int
-    pre_ln: bool
-    use_gelu: bool
-    use_bias: bool
 
 
 def has_hyperparameters(checkpoint: object) -> bool:
@@ -61,29 +41,29 @@ def has_hyperparameters(checkpoint: object) -> bool:
     )
 
 
-def read_hyperparameters(checkpoint: object) -> Hyperparameters:
-    """Raises ConvertError naming a field that is missing, unknown or invalid."""
+def read_hyperparameters(checkpoint: object) -> dict[str, Any]:
+    """By their official names. Raises ConvertError naming a field that is missing, unknown or invalid."""
     fields, where = _model_fields(checkpoint)
     values: dict[str, Any] = {}
-    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS):
+    for name in (*POSITIVE_FIELDS, *CLAMP_FIELDS, *SWITCH_FIELDS):
         if name not in fields:
             raise ConvertError(f"{where}: field {name} is missing")
         values[name] = fields[name]
-    for name in _SWITCH_FIELDS:
+    for name in SWITCH_FIELDS:
         if type(values[name]) is not bool:
             raise ConvertError(f"{where}: {name} is {values[name]!r}, not True or False")
-    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS):
+    for name in (*POSITIVE_FIELDS, *CLAMP_FIELDS):
         if type(values[name]) is not int:
             raise ConvertError(f"{where}: {name} is {values[name]!r}, not an integer")
-    for name in _POSITIVE_FIELDS:
+    for name in POSITIVE_FIELDS:
         if values[name] < 1:
             raise ConvertError(f"{where}: {name} is {values[name]}, less than 1")
     if values["d_model"] % values["n_head"] != 0:
         raise ConvertError(f"{where}: d_model {values['d_model']} is not a multiple of n_head {values['n_head']}")
-    return Hyperparameters(**values)
+    return values
 
 
-def read_weights(state: StateDict, hyperparameters: Hyperparameters) -> dict[str, Weight]:
+def read_weights(state: StateDict, config: Mapping[str, Any]) -> dict[str, Weight]:
     """All tensors of the model except the tied output embedding, in the forms that are stored.
 
     Raises ConvertError naming a tensor that is missing or unknown, has a wrong shape or type, or is not tied.
@@ -91,9 +71,9 @@ def read_weights(state: StateDict, hyperparameters: Hyperparameters) -> dict[str
     vocabulary_size, _ = state.shape("in_emb.weight", 2)
     if vocabulary_size < 1:
         raise ConvertError("tensor in_emb.weight has no rows")
-    if hyperparameters.n_layer > len(state):
-        raise ConvertError(f"n_layer is {hyperparameters.n_layer}, but there are only {len(state)} tensors")
-    shapes = _official_shapes(hyperparameters, vocabulary_size)
+    if config["layers"] > len(state):
+        raise ConvertError(f"n_layer is {config['layers']}, but there are only {len(state)} tensors")
+    shapes = _official_shapes(config, vocabulary_size)
     if "out_emb.weight" not in state:  # safetensors keeps one name of tied tensors
         del shapes["out_emb.weight"]
     weights = {
@@ -110,7 +90,7 @@ def _model_fields(checkpoint: object) -> tuple[Mapping[str, Any], str]:
         where = 'cfg["model"]'
         fields = _mapping(_mapping(top["cfg"], "cfg").get("model"), where)
         _check_name(fields.get("_name"), f"{where}: _name")
-        known = (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS, *FIELDS_WITHOUT_EFFECT)
+        known = (*POSITIVE_FIELDS, *CLAMP_FIELDS, *SWITCH_FIELDS, *FIELDS_WITHOUT_EFFECT)
         for name in fields:
             if name not in known:
                 raise ConvertError(f"{where}: field {name!r} is unknown")
@@ -134,9 +114,9 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> Shapes:
+def _official_shapes(config: Mapping[str, Any], vocabulary_size: int) -> Shapes:
     """The keys of the official state dict, without prefix, and their shapes."""
-    d, heads, inner = fields.d_model, fields.n_head, fields.d_inner
+    d, heads, inner = config["model_width"], config["heads"], config["feed_forward_width"]
     shapes: Shapes = {
         "in_emb.weight": (vocabulary_size, d),
         "out_emb.weight": (vocabulary_size, d),
@@ -146,8 +126,8 @@ def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> Shapes:
     layer: Shapes = {
         "attn.r_r_bias": (1, heads, 1, d // heads),
         "attn.r_w_bias": (1, heads, 1, 1, d // heads),
-        "attn.dconv_1.weight": (heads * fields.chunk_rank, d),
-        "attn.dconv_1.bias": (heads * fields.chunk_rank,),
+        "attn.dconv_1.weight": (heads * config["chunk_rank"], d),
+        "attn.dconv_1.bias": (heads * config["chunk_rank"],),
         "attn.r_net.weight": (d, d),
         "attn.r_net_chunk.weight": (d, d),
         "attn.r_net_chunk.bias": (d,),
@@ -160,9 +140,9 @@ def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> Shapes:
         layer |= {f"{norm}.weight": (d,), f"{norm}.bias": (d,)}
     for projection in ("query", "key", "val", "out"):
         layer[f"attn.proj_{projection}.weight"] = (d, d)
-        if fields.use_bias:
+        if config["projection_bias"]:
             layer[f"attn.proj_{projection}.bias"] = (d,)
-    for index in range(fields.n_layer):
+    for index in range(config["layers"]):
         shapes |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
     return shapes
 

@@ -107,3 +107,14 @@ def rename_official(
         if name not in names and name not in without_effect:
             raise ConvertError(f"hyperparameter {name!r} is unknown")
     return {names[name]: value for name, value in official.items() if name in names}
+
+
+def default_preprocessing(image_size: int) -> dict[str, Any]:
+    """The official evaluation's: resizes the shorter side to image_size / 0.875, crops the centre, and normalises."""
+    return {
+        "resize_shorter_side": int(image_size / 0.875),
+        "crop_height": image_size,
+        "crop_width": image_size,
+        "mean": [0.485, 0.456, 0.406],
+        "standard_deviation": [0.229, 0.224, 0.225],
+    }

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from longshort_convert import presets
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import Fields
 from longshort_convert.input_files import read_json_object
+
+# The config.json of each published model, by name.
+_FOLDER = resources.files("longshort_convert") / "presets"
+
+
+def preset_names() -> list[str]:
+    return sorted(entry.name.removesuffix(".json") for entry in _FOLDER.iterdir() if entry.name.endswith(".json"))
+
+
+def load_preset(name: str) -> dict[str, Any]:
+    """Raises ConvertError for an unknown name."""
+    if name not in preset_names():
+        raise ConvertError(f"preset {name!r} is unknown; there are: {', '.join(preset_names())}")
+    return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def given_fields(family: ModuleType, preset: str | None, config: Path | None, assignments: Sequence[str]) -> Fields:
     """`assignments` are "name=value". Raises ConvertError or OSError."""
     values: dict[str, Any] = {}
     if preset is not None:
-        values |= _of_family(family, presets.load(preset), f"preset {preset}")
+        values |= _of_family(family, load_preset(preset), f"preset {preset}")
     if config is not None:
         values |= _read_config(family, config)
     for assignment in assignments:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from longshort_convert import fairseq, vocabulary
-from longshort_convert.config import LanguageModelConfig
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import rename_official
 from longshort_convert.given_fields import given_fields
@@ -25,7 +24,35 @@ ARCHITECTURE = "language_model"
 # In tokens, as in the official evaluation.
 DEFAULT_SEGMENT_LENGTH = 256
 
-FIELDS = ("architecture", *LanguageModelConfig.__dataclass_fields__)
+FIELDS = (
+    "architecture",
+    "layers",
+    "model_width",
+    "heads",
+    "feed_forward_width",
+    "chunk_size",
+    "chunk_rank",
+    "window_length",
+    "memory_length",
+    "segment_length",
+    "vocabulary_size",
+    "window_position_clamp",
+    "chunk_position_clamp",
+    "pre_layer_norm",
+    "projection_bias",
+    "activation",
+    "tokenizer",
+)
+# What does not follow from the tensors.
+_REQUIRED = (
+    "chunk_size",
+    "window_length",
+    "memory_length",
+    "window_position_clamp",
+    "chunk_position_clamp",
+    "pre_layer_norm",
+    "activation",
+)
 _OFFICIAL_NAMES = {
     "n_layer": "layers",
     "d_model": "model_width",
@@ -68,61 +95,66 @@ def from_official(official: Mapping[str, Any]) -> dict[str, Any]:
 
 def convert(state: StateDict, checkpoint: object, options: LanguageModelOptions) -> ModelFiles:
     """Raises ConvertError or OSError."""
-    fields = _hyperparameters(state, checkpoint, options)
-    weights = fairseq.read_weights(state, fields)
+    config = _hyperparameters(state, checkpoint, options)
+    weights = fairseq.read_weights(state, config)
     vocabulary_size = weights["in_emb.weight"].values.shape[0]
     content, tokenizer = _vocabulary(options, vocabulary_size)
-    config = _config(fields, options, vocabulary_size, tokenizer)
-    config.check()
+    config |= {"architecture": ARCHITECTURE, "vocabulary_size": vocabulary_size, "tokenizer": tokenizer}
+    config["segment_length"] = options.segment_length or DEFAULT_SEGMENT_LENGTH
+    if options.memory_length is not None:
+        config["memory_length"] = options.memory_length
+    _check(config)
     parameters = sum(weight.values.size for name, weight in weights.items() if name != "pos_emb.inv_freq")
     summary = (
-        f"{config.layers} layers, width {config.model_width}, {parameters:,} parameters, "
-        f"memory {config.memory_length}, segments of {config.segment_length}, vocabulary of {vocabulary_size} "
+        f"{config['layers']} layers, width {config['model_width']}, {parameters:,} parameters, "
+        f"memory {config['memory_length']}, segments of {config['segment_length']}, vocabulary of {vocabulary_size} "
         f"(tokenizer {tokenizer})"
     )
-    return ModelFiles(config=config.to_fields(), weights=weights, summary=summary, vocabulary=content)
+    ordered = {name: config[name] for name in FIELDS}
+    return ModelFiles(config=ordered, weights=weights, summary=summary, vocabulary=content)
 
 
-def _hyperparameters(state: StateDict, checkpoint: object, options: LanguageModelOptions) -> fairseq.Hyperparameters:
+def _check(config: Mapping[str, Any]) -> None:
+    """Raises ConvertError naming a violated rule."""
+    width, heads, chunk = config["model_width"], config["heads"], config["chunk_size"]
+    segment, memory, window = config["segment_length"], config["memory_length"], config["window_length"]
+    rules = [
+        (width % 2 == 0, f"d_model {width} is odd"),
+        (width % heads == 0, f"d_model {width} is not a multiple of n_head {heads}"),
+        (segment % chunk == 0, f"segment length {segment} is not a multiple of chunk_size {chunk}"),
+        (memory % chunk == 0, f"mem_len {memory} is not a multiple of chunk_size {chunk}"),
+        (memory >= window, f"mem_len {memory} is less than window_len {window}"),
+    ]
+    for holds, broken in rules:
+        if not holds:
+            raise ConvertError(broken)
+
+
+def _hyperparameters(state: StateDict, checkpoint: object, options: LanguageModelOptions) -> dict[str, Any]:
+    """The fields of config.json that the checkpoint or the user gives, and those that follow from the tensors."""
     given = options.config is not None or len(options.assignments) > 0
     if fairseq.has_hyperparameters(checkpoint):
         if given:
             raise ConvertError("--config and --set are not valid: the checkpoint contains its hyperparameters")
-        return fairseq.read_hyperparameters(checkpoint)
+        return from_official(fairseq.read_hyperparameters(checkpoint))
     if not given:
+        *names, last = _REQUIRED
         raise ConvertError(
-            "the checkpoint has no hyperparameters: neither cfg is a dict nor args a namespace; give chunk_size, "
-            "window_length, memory_length, window_position_clamp, chunk_position_clamp, pre_layer_norm and activation "
-            "with --config or --set"
+            "the checkpoint has no hyperparameters: neither cfg is a dict nor args a namespace; give "
+            f"{', '.join(names)} and {last} with --config or --set"
         )
     fields = given_fields(sys.modules[__name__], None, options.config, options.assignments)
     fields.refuse_unknown(FIELDS)
-    fields.require(
-        "chunk_size",
-        "window_length",
-        "memory_length",
-        "window_position_clamp",
-        "chunk_position_clamp",
-        "pre_layer_norm",
-        "activation",
-    )
+    fields.require(*_REQUIRED)
     fields.settle(_derived(state))
     fields.choice("activation", ("relu", "gelu"))
-    return fairseq.Hyperparameters(
-        n_layer=fields.positive("layers"),
-        d_model=fields.positive("model_width"),
-        n_head=fields.positive("heads"),
-        d_inner=fields.positive("feed_forward_width"),
-        chunk_size=fields.positive("chunk_size"),
-        chunk_rank=fields.positive("chunk_rank"),
-        window_len=fields.positive("window_length"),
-        mem_len=fields.positive("memory_length"),
-        clamp_len=fields.natural("window_position_clamp"),
-        cpos_clamp_len=fields.natural("chunk_position_clamp"),
-        pre_ln=fields.switch("pre_layer_norm"),
-        use_gelu=fields.values["activation"] == "gelu",
-        use_bias=fields.switch("projection_bias"),
-    )
+    for name in fairseq.POSITIVE_FIELDS:
+        fields.positive(_OFFICIAL_NAMES[name])
+    for name in fairseq.CLAMP_FIELDS:
+        fields.natural(_OFFICIAL_NAMES[name])
+    for name in ("pre_layer_norm", "projection_bias"):
+        fields.switch(name)
+    return fields.values
 
 
 def _derived(state: StateDict) -> dict[str, Any]:
@@ -149,27 +181,4 @@ def _vocabulary(options: LanguageModelOptions, vocabulary_size: int) -> tuple[by
     content = read_text(options.vocabulary)
     return content.encode(), vocabulary.check_vocabulary(
         content, str(options.vocabulary), vocabulary_size, options.tokenizer
-    )
-
-
-def _config(
-    fields: fairseq.Hyperparameters, options: LanguageModelOptions, vocabulary_size: int, tokenizer: str
-) -> LanguageModelConfig:
-    return LanguageModelConfig(
-        layers=fields.n_layer,
-        model_width=fields.d_model,
-        heads=fields.n_head,
-        feed_forward_width=fields.d_inner,
-        chunk_size=fields.chunk_size,
-        chunk_rank=fields.chunk_rank,
-        window_length=fields.window_len,
-        memory_length=options.memory_length if options.memory_length is not None else fields.mem_len,
-        segment_length=options.segment_length if options.segment_length is not None else DEFAULT_SEGMENT_LENGTH,
-        vocabulary_size=vocabulary_size,
-        window_position_clamp=max(fields.clamp_len, 0),
-        chunk_position_clamp=max(fields.cpos_clamp_len, 0),
-        pre_layer_norm=fields.pre_ln,
-        projection_bias=fields.use_bias,
-        activation="gelu" if fields.use_gelu else "relu",
-        tokenizer=tokenizer,
     )

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longshort_convert.errors import ConvertError
-from longshort_convert.fields import Fields, rename_official
-from longshort_convert.image_preprocessing import default_preprocessing
+from longshort_convert.fields import Fields, default_preprocessing, rename_official
 from longshort_convert.weights import Shapes, StateDict, Weight, affine, norm
 
 ARCHITECTURE = "vil"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from longshort.batch.verifying import entries_of
+from longshort.batch.output.verifying import entries_of
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:

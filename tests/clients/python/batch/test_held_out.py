@@ -1,6 +1,6 @@
-"""The scripts of models/zoo that score held-out data in batches, on a part of these data.
+"""The scripts of tools/batches, which score held-out data in batches, on a part of these data.
 
-`models/zoo/measure_batches` does the whole (docs/batch.md). What is expected here are its answers to the same bytes and
+`tools/batches/measure` does the whole (docs/batch.md). What is expected here are its answers to the same bytes and
 texts: a language model reads from left to right, so the beginning of a text has the bits that it has in the whole.
 languages.jsonl has 16 documents of held_out.jsonl, drawn by random.Random(1).sample, and the model is right for all.
 """
@@ -21,7 +21,7 @@ from integration.server_process import ROOT, Server
 from clients.python.batch.corpus import read_rows
 from clients.python.conftest import address
 
-ZOO = ROOT / "models/zoo"
+TOOLS = ROOT / "tools/batches"
 SAMPLE = Path(__file__).parent / "held_out"
 KINDS = ("parquet", "warc.gz")
 # Of the first 16,384 bytes of the held-out text, by windows of 4,096 (--region-tokens=4096).
@@ -29,7 +29,7 @@ REGION_BITS = [7571.869, 7068.470, 6278.262, 5783.316]
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ZOO / script, *map(str, arguments)]
+    command = [sys.executable, TOOLS / script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -78,7 +78,7 @@ def test_texts_have_the_labels_that_they_have_in_the_whole(scored: Path, kind: s
 
 def test_figures_are_compared_with_the_cards(scored: Path) -> None:
     """A part of the data has other figures, which is an error."""
-    compared = run("batch_figures.py", scored)
+    compared = run("figures.py", scored)
     assert compared.returncode == 1 and "not the figures of the cards" in compared.stderr
     for kind in KINDS:
         assert f"enwiki, {kind}: {sum(REGION_BITS) / 16383:.3f} bits per byte over 16,383 bytes; the card: 1.704" in (

@@ -289,7 +289,7 @@ def test_wrong_options_and_columns_are_named(server: Server) -> None:
 
 
 def test_the_program_of_the_page_runs(server: Server, tmp_path: Path) -> None:
-    program = block_of("docs/batch.md", "import longshort.ray").code
+    program = block_of("docs/batch_pipelines.md", "import longshort.ray").code
     (tmp_path / "corpus").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), tmp_path / "corpus/a.parquet")
     for there, here in (("127.0.0.1:8500", address(server)), ("enwiki", "tiny"), ("/shared", str(tmp_path))):

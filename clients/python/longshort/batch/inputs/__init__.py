@@ -1,0 +1,1 @@
+"""Finds input files, reads their rows, and cuts them into shards."""

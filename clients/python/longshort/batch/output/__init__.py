@@ -1,0 +1,1 @@
+"""Writes the results of shards, and the manifest that lists them."""

@@ -1,0 +1,1 @@
+"""What the user of a run reads: errors, progress, summary."""

@@ -1,0 +1,1 @@
+"""Runs the work: from the arguments of a call to answered and written shards."""
