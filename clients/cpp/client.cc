@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
+#include "clients/cpp/failures.h"
 
 namespace longshort::client {
 namespace {
@@ -124,7 +125,10 @@ Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& opt
       models_(v1::Models::NewStub(channel)),
       sessions_(v1::Sessions::NewStub(channel)) {}
 
-bool Client::Wait(absl::Duration delay) { return !cancelled_.WaitForNotificationWithTimeout(delay); }
+absl::Status Client::Wait(absl::Duration delay, const absl::Status& failure) {
+  if (!cancelled_.WaitForNotificationWithTimeout(delay)) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat(kCancelledHere, ", which had failed before: ", failure.message()));
+}
 
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Client::Ask(Stub& stub,
@@ -135,10 +139,10 @@ absl::StatusOr<Response> Client::Ask(Stub& stub,
     RunningCall running(*this, attempts.deadline(), session_id);
     attempts.WasAlive();
     Response response;
-    const grpc::Status status = (stub.*call)(running.context(), request, &response);
+    const absl::Status status = running.StatusOf((stub.*call)(running.context(), request, &response));
     if (status.ok()) return response;
-    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(running.StatusOf(status)));
-    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
+    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
+    LS_RETURN_IF_ERROR(Wait(delay, status));
   }
 }
 
@@ -147,11 +151,11 @@ absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextReque
 }
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request, Repeat::kAlways);
+  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request);
 }
 
 absl::StatusOr<v1::EmbedResponse> Client::Embed(const v1::EmbedRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Embed, request, Repeat::kAlways);
+  return Ask(*inference_, &v1::Inference::Stub::Embed, request);
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {
@@ -159,17 +163,17 @@ absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest&
 }
 
 absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(const v1::TokenizeRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request, Repeat::kAlways);
+  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request);
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
-  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest(), Repeat::kNever);
+  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest());
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const v1::ModelSelector& model) {
   v1::GetModelRequest request;
   *request.mutable_model() = model;
-  return Ask(*models_, &v1::Models::Stub::GetModel, request, Repeat::kNever);
+  return Ask(*models_, &v1::Models::Stub::GetModel, request);
 }
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
@@ -185,49 +189,94 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
     absl::Status status = running.StatusOf(reader->Finish());
     if (status.ok() || has_begun) return status;
     LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
-    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
+    LS_RETURN_IF_ERROR(Wait(delay, status));
   }
 }
 
-// The documents of a stream, which may take several attempts: each sends those that were not answered yet. One thread
+// The documents of a stream, which may take several attempts: each sends those that have no answer yet. One thread
 // reads them for all attempts, since it may wait long for the next one.
 class Client::DocumentStream final {
  public:
-  DocumentStream(Client& client, int32_t window, NextDocument next, OnAnswer on_answer)
-      : client_(client), window_(static_cast<uint64_t>(window)), next_(next), on_answer_(on_answer) {}
-
-  // Waits for a running call of `next`.
-  ~DocumentStream() {
-    const MutexLock lock(mutex_);
-    given_up_ = true;
-    changed_.NotifyAll();
+  DocumentStream(Client& client, v1::ScoreTextsOptions options, int32_t window, NextDocument next, OnAnswer on_answer)
+      : client_(client),
+        window_(static_cast<size_t>(window)),
+        next_(next),
+        on_answer_(on_answer),
+        attempts_(Repeat::kAlways, client.Deadline()),
+        options_(std::move(options)) {
+    options_.set_keep_alives(true);
   }
 
-  absl::Status StartReading() {
-    return reader_.Start("the thread that reads documents", [this] { ReadDocuments(); });
+  absl::Status Run(StopReading stop) {
+    Thread reader;
+    const absl::Cleanup end_reading = [&] {
+      {
+        const MutexLock lock(mutex_);
+        given_up_ = true;
+        changed_.NotifyAll();
+      }
+      stop();
+    };
+    LS_RETURN_IF_ERROR(reader.Start("the thread that reads documents", [this] { ReadDocuments(); }));
+    for (;;) {
+      absl::Status status = Attempt();
+      absl::Duration delay;
+      {
+        const MutexLock lock(mutex_);
+        lost_ = false;
+        if (all_read_ && documents_.empty()) return absl::OkStatus();  // whatever the stream's status is
+        if (status.ok()) {
+          status = absl::InternalError(absl::StrCat("the server did not answer ", documents_.size(), " documents"));
+        }
+        LS_ASSIGN_OR_RETURN(delay, attempts_.DelayAfter(status));
+        changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_read_ || !documents_.empty(); });
+        if (documents_.empty()) return absl::OkStatus();
+      }
+      LS_RETURN_IF_ERROR(client_.Wait(delay, status));
+    }
   }
 
-  // Whether every document was read and answered.
-  bool IsDone() {
-    const MutexLock lock(mutex_);
-    return all_read_ && unanswered_.empty();
+ private:
+  // A document that was read, and its answer if an earlier one has none.
+  struct Unshown {
+    std::string name;
+    v1::ScoreTextsRequest request;
+    std::optional<v1::ScoreTextsResponse> answer;
+  };
+
+  void ReadDocuments() {
+    for (uint64_t id = 0;; ++id) {
+      {
+        const MutexLock lock(mutex_);
+        changed_.Wait(mutex_,
+                      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return given_up_ || documents_.size() < window_; });
+        if (given_up_) return;
+      }
+      std::optional<Document> document = next_();
+      const MutexLock lock(mutex_);
+      if (given_up_) return;
+      changed_.NotifyAll();
+      all_read_ = !document.has_value();
+      if (all_read_) return;
+      Unshown& read = documents_[id];
+      read.name = std::move(document->name);
+      if (document->item.ok()) {
+        read.request = *std::move(document->item);
+        read.request.set_id(id);
+      } else {
+        *read.answer.emplace().mutable_error() = MakeItemError(document->item.status());
+        ShowFirst();
+      }
+    }
   }
 
-  // Waits until a document is unanswered. Returns false if none will be.
-  bool AwaitUnanswered() {
-    const MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_read_ || !unanswered_.empty(); });
-    return !unanswered_.empty();
-  }
-
-  // Makes an attempt. Sends `options` with its first document, and pins the model of the first answer in them.
-  absl::Status Run(v1::ScoreTextsOptions& options, Attempts& attempts) {
-    attempts.WasAlive();
-    RunningCall running(client_, attempts.deadline());
+  // Sends the documents that have no answer over one stream, and receives answers until it ends.
+  absl::Status Attempt() {
+    attempts_.WasAlive();
+    RunningCall running(client_, attempts_.deadline());
     const auto stream = client_.inference_->ScoreTexts(running.context());
-    SetLost(false);
     Thread sender;
-    const absl::Status started = sender.Start("the thread that sends documents", [&, options] {
+    const absl::Status started = sender.Start("the thread that sends documents", [&, options = options_] {
       std::optional<v1::ScoreTextsOptions> beginning = options;
       v1::ScoreTextsRequest request;
       for (uint64_t id = 0; Take(id, request); id = request.id() + 1) {
@@ -240,111 +289,74 @@ class Client::DocumentStream final {
     });
     if (!started.ok()) running.context()->TryCancel();
     for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
-      attempts.WasAlive();
+      attempts_.WasAlive();
       if (answer.has_keep_alive()) continue;
-      attempts.Succeeded();
-      if (answer.has_model()) *options.mutable_model() = answer.model();
-      Keep(std::move(answer));
-      while (const std::optional<v1::ScoreTextsResponse> next = NextToShow()) on_answer_(*next);
-      answer.Clear();
+      attempts_.Succeeded();
+      if (answer.has_model()) *options_.mutable_model() = answer.model();
+      const MutexLock lock(mutex_);
+      if (const auto answered = documents_.find(answer.id()); answered != documents_.end()) {
+        answered->second.answer = std::exchange(answer, {});
+        ShowFirst();
+      }
     }
-    SetLost(true);
+    {
+      const MutexLock lock(mutex_);
+      lost_ = true;
+      changed_.NotifyAll();
+    }
     running.Leave();
     sender.Join();
     const grpc::Status status = stream->Finish();
     return started.ok() ? running.StatusOf(status) : started;
   }
 
- private:
-  void ReadDocuments() {
-    for (uint64_t id = 0;; ++id) {
-      {
-        const MutexLock lock(mutex_);
-        changed_.Wait(mutex_,
-                      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return given_up_ || id < shown_ + window_; });
-        if (given_up_) return;
-      }
-      v1::ScoreTextsRequest request;
-      const bool is_read = next_(request);
-      request.set_id(id);
-      const MutexLock lock(mutex_);
-      if (is_read) unanswered_.emplace(id, std::move(request));
-      all_read_ = !is_read;
-      changed_.NotifyAll();
-      if (all_read_) return;
-    }
-  }
-
-  // Waits for the next unanswered document from `id` on. Returns false at the end of the documents or of the attempt.
+  // Waits for the next document without an answer, from `id` on. Returns false at the end of the documents or of the
+  // attempt.
   bool Take(uint64_t id, v1::ScoreTextsRequest& request) {
     const MutexLock lock(mutex_);
-    auto next = unanswered_.end();
+    auto next = documents_.end();
     changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      next = unanswered_.lower_bound(id);
-      return lost_ || all_read_ || next != unanswered_.end();
+      next = std::find_if(documents_.lower_bound(id), documents_.end(),
+                          [](const auto& document) { return !document.second.answer.has_value(); });
+      return lost_ || all_read_ || next != documents_.end();
     });
-    if (lost_ || next == unanswered_.end()) return false;
-    request = next->second;
+    if (lost_ || next == documents_.end()) return false;
+    request = next->second.request;
     return true;
   }
 
-  void SetLost(bool lost) {
-    const MutexLock lock(mutex_);
-    lost_ = lost;
+  // Shows the answers that wait for no earlier one.
+  void ShowFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (!documents_.empty() && documents_.begin()->second.answer.has_value()) {
+      const auto shown = documents_.extract(documents_.begin());
+      on_answer_(shown.mapped().name, *shown.mapped().answer);
+    }
     changed_.NotifyAll();
-  }
-
-  // Keeps the document's first answer.
-  void Keep(v1::ScoreTextsResponse answer) {
-    const MutexLock lock(mutex_);
-    if (unanswered_.erase(answer.id()) > 0) early_.emplace(answer.id(), std::move(answer));
-  }
-
-  // Takes the answer of the first document that was not shown, if it has arrived.
-  std::optional<v1::ScoreTextsResponse> NextToShow() {
-    const MutexLock lock(mutex_);
-    auto next = early_.extract(shown_);
-    if (next.empty()) return std::nullopt;
-    ++shown_;
-    changed_.NotifyAll();
-    return std::move(next.mapped());
   }
 
   Client& client_;
-  const uint64_t window_;
+  const size_t window_;
   const NextDocument next_;
   const OnAnswer on_answer_;
+  // Only the caller's thread uses these two.
+  Attempts attempts_;
+  v1::ScoreTextsOptions options_;  // for the next attempt, with the model of the last answer
 
   Mutex mutex_;
   ConditionVariable changed_;
-  std::map<uint64_t, v1::ScoreTextsRequest> unanswered_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, v1::ScoreTextsResponse> early_ ABSL_GUARDED_BY(mutex_);  // not shown: an earlier one is missing
-  uint64_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Unshown> documents_ ABSL_GUARDED_BY(mutex_);  // by id, which is the place from 0
   bool all_read_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;      // the running attempt
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;  // all attempts
-  Thread reader_;                                  // last: it uses the other members
 };
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
                                 OnAnswer on_answer, StopReading stop) {
-  v1::ScoreTextsOptions pinned = options;
-  pinned.set_keep_alives(true);
-  Attempts attempts(Repeat::kAlways, Deadline());
-  DocumentStream documents(*this, window, next, on_answer);
-  const absl::Cleanup end_reading = stop;
-  LS_RETURN_IF_ERROR(documents.StartReading());
-  for (;;) {
-    absl::Status status = documents.Run(pinned, attempts);
-    if (status.ok() || documents.IsDone()) return status;
-    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
-    if (!documents.AwaitUnanswered()) return status;
-    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
-  }
+  return DocumentStream(*this, options, window, next, on_answer).Run(stop);
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
-  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request, Repeat::kNever);
+  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request);
 }
 
 absl::Status Client::EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end) {
@@ -354,7 +366,7 @@ absl::Status Client::EndSession(const v1::ModelSelector& model, const std::strin
   if (end.owner.has_value()) request.set_owner(*end.owner);
   if (end.expected_tokens.has_value()) request.set_expected_tokens(*end.expected_tokens);
   request.set_moved(end.moved);
-  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kNever, session_id).status();
+  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kAlways, session_id).status();
 }
 
 absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take) {
@@ -389,8 +401,15 @@ bool Client::Cancel() {
   return !running_.empty();
 }
 
+v1::ModelSelector SelectorOf(const v1::Model& model) {
+  v1::ModelSelector selector;
+  selector.set_name(model.name());
+  selector.set_version(model.version());
+  return selector;
+}
+
 bool CancelledHere(const absl::Status& status) {
-  return absl::IsCancelled(status) && status.message() == kCancelledHere;
+  return absl::IsCancelled(status) && absl::StartsWith(status.message(), kCancelledHere);
 }
 
 }  // namespace longshort::client

@@ -36,9 +36,7 @@ absl::StatusOr<std::vector<v1::ModelSelector>> LanguageModels(Client& client) {
   std::set<std::pair<std::string, std::string>> known;
   for (const v1::Model& model : response.models()) {
     if (model.has_classifier() || !known.emplace(model.name(), model.fingerprint()).second) continue;
-    v1::ModelSelector& selector = models.emplace_back();
-    selector.set_name(model.name());
-    selector.set_version(model.version());
+    models.push_back(SelectorOf(model));
   }
   return models;
 }
