@@ -359,14 +359,8 @@ absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSess
   return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request);
 }
 
-absl::Status Client::EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end) {
-  v1::CloseSessionRequest request;
-  *request.mutable_model() = model;
-  request.set_session_id(session_id);
-  if (end.owner.has_value()) request.set_owner(*end.owner);
-  if (end.expected_tokens.has_value()) request.set_expected_tokens(*end.expected_tokens);
-  request.set_moved(end.moved);
-  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kAlways, session_id).status();
+absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
+  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kAlways, request.session_id()).status();
 }
 
 absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take) {

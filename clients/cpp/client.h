@@ -92,16 +92,7 @@ class Client final {
       StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
-
-  struct SessionEnd {
-    // The owner; the caller if unset.
-    std::optional<std::string> owner = {};
-    // If set, the server refuses (FAILED_PRECONDITION) unless the session holds this many tokens.
-    std::optional<int64_t> expected_tokens = {};
-    // Whether another server continues the session. Later calls that name it fail with that explanation.
-    bool moved = false;
-  };
-  absl::Status EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end);
+  absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Fills in the next part of an exported session; false at the end.
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
