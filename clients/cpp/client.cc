@@ -34,15 +34,13 @@ Repeat RepeatOf(const Request& request) {
 
 }  // namespace
 
-Client::Client(const Options& options) : Client(Connect(options), options) {}
-
-Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options)
-    : timeout_(options.timeout),
-      client_id_(options.client_id),
-      credentials_(options.credentials),
-      inference_(v1::Inference::NewStub(channel)),
-      models_(v1::Models::NewStub(channel)),
-      sessions_(v1::Sessions::NewStub(channel)) {}
+Client::Client(const Options& options)
+    : timeout_(options.timeout), client_id_(options.client_id), credentials_(options.credentials) {
+  const std::shared_ptr<grpc::Channel> channel = Connect(options);
+  inference_ = v1::Inference::NewStub(channel);
+  models_ = v1::Models::NewStub(channel);
+  sessions_ = v1::Sessions::NewStub(channel);
+}
 
 absl::Status Client::Wait(absl::Duration delay, const absl::Status& failure) {
   if (!cancelled_.WaitForNotificationWithTimeout(delay)) return absl::OkStatus();

@@ -52,8 +52,6 @@ class Client final {
 
   // Connects lazily, with the first call.
   explicit Client(const Options& options);
-  // Uses an existing channel (in-process servers, other credentials). Ignores `options.server`.
-  Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options);
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
   absl::StatusOr<v1::ClassifyImageResponse> ClassifyImage(const v1::ClassifyImageRequest& request);

@@ -19,6 +19,9 @@
 namespace longshort::client {
 namespace {
 
+// The longest message that a server accepts.
+constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
+
 // Opens a file, or standard input for "-". Errors: NOT_FOUND naming the file and the reason.
 absl::StatusOr<std::unique_ptr<std::istream>> Open(const std::string& name, Terminal& terminal) {
   if (name == "-") {

@@ -19,9 +19,6 @@ namespace longshort::client {
 // Returns the arguments, or "-" (standard input) if there are none.
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
 
-// The longest message that a server accepts.
-inline constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
-
 // Reads a file, or standard input for "-"; prompts for input at a terminal.
 // Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it is larger than 1 GiB.
 absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal);
