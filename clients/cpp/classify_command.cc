@@ -1,6 +1,4 @@
 // `longshort classify`: the most probable classes of images or texts.
-#include <deque>
-#include <future>
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,31 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/file_collection.h"
-#include "clients/cpp/image_batches.h"
+#include "clients/cpp/image_run.h"
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 #include "clients/cpp/text_run.h"
 
 namespace longshort::client {
 namespace {
-
-// A call in flight. The destructor waits until it ends.
-struct Call {
-  ImageBatch batch;
-  std::future<absl::StatusOr<v1::ClassifyImageResponse>> response;
-};
-
-void Begin(Client& client, ImageBatch batch, std::deque<Call>& calls) {
-  Call& call = calls.emplace_back();
-  call.batch = std::move(batch);
-  // push and pop at the ends of a deque do not move its other elements.
-  call.response = std::async(std::launch::async, [&client, &request = call.batch.request] {
-    if (request.images_size() == 0) return absl::StatusOr<v1::ClassifyImageResponse>(v1::ClassifyImageResponse());
-    return client.ClassifyImage(request);
-  });
-}
 
 class ClassifyCommand final : public Command {
  public:
@@ -48,7 +28,7 @@ Arguments are files, folders (searched recursively), quoted patterns ('a/*.jpg')
 order of the files. If an item cannot be read or classified, the program reports it by name and continues with the others. A
 final line counts the failures. The exit code is then 2 if an item is invalid or not allowed (do not send it again unchanged);
 otherwise 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read. If
-the server is stopping or full, a call is tried up to four times. In folders, hidden files are not read, and of images only those
+the server is stopping or full, a call is repeated up to four times. In folders, hidden files are not read, and of images only those
 with an extension of JPEG, PNG or WebP. A final line counts the others; they do not change the exit code.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
@@ -76,10 +56,7 @@ Examples:
     table.Add("top-k", "N", "Number of classes to show, most probable first.", &top_k_,
               {1, std::numeric_limits<int32_t>::max()});
     table.AddSwitch("logits", "Also show the logits of all classes.", &logits_);
-    table.BeginSection("Options for texts:");
-    texts_.AddTo(table);
-    texts_.AddSecondTo(table);
-    table.AddSwitch("truncate", "Truncate documents to the model's maximum length.", &truncate_);
+    texts_.AddForClassifiersTo(table);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
@@ -97,7 +74,6 @@ Examples:
                                          const CommandContext& context) const {
     LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/false));
     v1::ScoreTextsOptions request;
-    request.set_truncate(truncate_);
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
     return RunTexts(texts_, model, std::move(request), std::move(files), context);
@@ -105,81 +81,40 @@ Examples:
 
   absl::StatusOr<ExitCode> ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
                                           const CommandContext& context) const {
-    if (texts_.by_lines() || texts_.ids || truncate_ || !texts_.second.empty()) {
-      return UsageError(
-          absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for "
-                       "classifiers of texts; ",
-                       model.name(), " takes images"));
-    }
-    if (arguments.empty() && context.terminal.input_is_terminal) {
-      return UsageError("name an image, a folder, or - for standard input");
-    }
-    LS_ASSIGN_OR_RETURN(CollectedFiles files,
-                        AsUsage(CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
-    const auto total = static_cast<int64_t>(files.names.size());
-    ImageBatches batches(std::move(files.names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
-    ItemFailures failures(context.terminal, context.options.json, "images");
-    const absl::Status status = [&] {
-      ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
-      return ClassifyBatches(batches, failures, progress, context);
-    }();
-    const ExitCode items = failures.Summarize(total);
-    ReportLeftOut(files.left_out, context.terminal);
-    LS_RETURN_IF_ERROR(status);
-    return items;
-  }
-
-  v1::ClassifyImageRequest RequestWithoutImages(const v1::Model& model) const {
-    v1::ClassifyImageRequest request;
-    // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
-    request.mutable_model()->set_name(model.name());
-    request.mutable_model()->set_version(model.version());
-    request.set_top_k(top_k_);
-    request.set_all_logits(logits_);
-    return request;
-  }
-
-  static absl::Status ClassifyBatches(ImageBatches& batches, ItemFailures& failures, ProgressBar& progress,
-                                      const CommandContext& context) {
-    std::deque<Call> calls;
-    while (!batches.AtEnd() || !calls.empty()) {
-      while (!batches.AtEnd() && calls.size() < kImageCallsInFlight) Begin(context.client, batches.Next(), calls);
-      const absl::StatusOr<v1::ClassifyImageResponse> response = calls.front().response.get();
-      absl::Status status = response.ok() ? PlaceResults(*response, calls.front().batch) : response.status();
-      if (!status.ok()) {
-        context.client.Cancel();  // the results of later calls would follow a gap
-        return status;
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectImages(texts_, arguments, model, context));
+    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
+      v1::ClassifyImageRequest request;
+      *request.mutable_model() = SelectorOf(model);
+      request.set_top_k(top_k_);
+      request.set_all_logits(logits_);
+      request.mutable_images()->Swap(&images);
+      LS_ASSIGN_OR_RETURN(v1::ClassifyImageResponse response, context.client.ClassifyImage(request));
+      std::vector<v1::ScoreTextsResponse> answers;
+      for (v1::ImageResult& result : *response.mutable_results()) {
+        v1::ScoreTextsResponse& answer = answers.emplace_back();
+        if (result.has_error()) {
+          *answer.mutable_error() = std::move(*result.mutable_error());
+        } else {
+          *answer.mutable_classification()->mutable_classification() = std::move(*result.mutable_classification());
+        }
       }
-      Print(calls.front().batch, failures, progress, context);
-      calls.pop_front();
-      if (!context.terminal.output) {
-        context.client.Cancel();
-        return absl::CancelledError("standard output cannot be written");
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  static void Print(const ImageBatch& batch, ItemFailures& failures, ProgressBar& progress,
-                    const CommandContext& context) {
-    for (size_t i = 0; i < batch.names.size(); ++i) {
-      const v1::ImageResult& result = batch.results[i];
-      progress.Hide();
-      if (result.has_error()) {
-        failures.Add(batch.names[i], result.error());
-      } else if (context.options.json) {
-        WriteNamedJsonLine(batch.names[i], result, context.terminal.output);
-      } else {
-        WriteClassTable(batch.names[i], result.classification(), context.terminal);
-      }
-      progress.Advance();
-    }
+      return answers;
+    };
+    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+      if (answer.has_error()) return;
+      const v1::Classification& classification = answer.classification().classification();
+      if (!context.options.json) return WriteClassTable(name, classification, context.terminal);
+      v1::ImageResult result;
+      *result.mutable_classification() = classification;
+      WriteNamedJsonLine(name, result, context.terminal.output);
+    };
+    return RunImages(std::move(files), model,
+                     {.json = context.options.json, .quiet = texts_.quiet, .call = call, .show = show}, context);
   }
 
   int32_t top_k_ = 5;
   bool logits_ = false;
   TextRunOptions texts_;
-  bool truncate_ = false;
 };
 
 }  // namespace

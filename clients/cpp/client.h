@@ -6,9 +6,8 @@
 //   absl::StatusOr<v1::TokenizeResponse> response = client.Tokenize(request);
 //
 // Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
-// `timeout` has passed, CANCELLED if Cancel was called. Calls of Inference that the server did not accept, or whose
-// connection was lost, are made again within `timeout` (retries.h). Those of Models and Sessions are not: their callers
-// do that.
+// `timeout` has passed, CANCELLED if Cancel was called. Calls that the server did not accept, or whose connection was
+// lost, are made again within `timeout` (retries.h), except for exports and imports, whose parts can be read only once.
 //
 // Thread-safe: all calls share one connection.
 #pragma once
@@ -28,6 +27,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "clients/cpp/connection_options.h"
+#include "clients/cpp/documents.h"
 #include "clients/cpp/retries.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
@@ -52,8 +52,6 @@ class Client final {
 
   // Connects lazily, with the first call.
   explicit Client(const Options& options);
-  // Uses an existing channel (in-process servers, other credentials). Ignores `options.server`.
-  Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options);
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
   absl::StatusOr<v1::ClassifyImageResponse> ClassifyImage(const v1::ClassifyImageRequest& request);
@@ -68,45 +66,31 @@ class Client final {
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Fills in the next document of a stream (input, second_input); false at the end.
-  using NextDocument = absl::FunctionRef<bool(v1::ScoreTextsRequest&)>;
-  using OnAnswer = absl::FunctionRef<void(const v1::ScoreTextsResponse&)>;
+  // Returns the next document of a stream; nullopt at the end. An item that is an error is not sent: it is the answer.
+  using NextDocument = absl::FunctionRef<std::optional<Document>()>;
+  using OnAnswer = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse&)>;
   // Makes a running NextDocument return, and later ones return at once.
   using StopReading = absl::FunctionRef<void()>;
 
   // Scores any number of documents over one stream:
   //
-  //   size_t next = 0;
   //   absl::Status status = client.ScoreTexts(
-  //       options, model.limits().window(),
-  //       [&](v1::ScoreTextsRequest& request) {
-  //         if (next == texts.size()) return false;
-  //         request.mutable_input()->set_text(texts[next++]);
-  //         return true;
-  //       },
-  //       [&](const v1::ScoreTextsResponse& answer) { results.push_back(answer); });
+  //       options, model.limits().window(), [&] { return source.Next(); },
+  //       [&](const std::string& name, const v1::ScoreTextsResponse& answer) { results.emplace_back(name, answer); });
   //
-  // Calls `on_answer` in the caller's thread, in the order of the documents. At most `window` documents are in flight,
-  // which bounds the memory of both sides. Calls `next` in another thread, so it may block while answers arrive.
-  // Returns when the stream has ended and `next` has returned; `stop` is called between the two. A document that cannot
-  // be scored is an answer with an error. If the connection is lost or the server refuses, the unanswered documents are
-  // sent again, to the same server or another; `on_answer` is called once for each. A status other than OK means that
-  // the stream failed.
+  // Calls `on_answer` once for each document, in their order, in one thread at a time. At most `window` documents are
+  // read and not yet answered, which bounds the memory of both sides. Calls `next` in another thread, so it may block
+  // while answers arrive. A document that cannot be scored is an answer with an error. If the connection is lost or the
+  // server refuses, the documents without an answer are sent again, to the same server or another.
+  //
+  // Returns when all documents are answered or the stream has failed, and `next` has returned; `stop` is called before.
+  // Errors: why not all documents have an answer.
   absl::Status ScoreTexts(
       const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
       StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
-
-  struct SessionEnd {
-    // The owner; the caller if unset.
-    std::optional<std::string> owner = {};
-    // If set, the server refuses (FAILED_PRECONDITION) unless the session holds this many tokens.
-    std::optional<int64_t> expected_tokens = {};
-    // Whether another server continues the session. Later calls that name it fail with that explanation.
-    bool moved = false;
-  };
-  absl::Status EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end);
+  absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Fills in the next part of an exported session; false at the end.
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
@@ -127,10 +111,11 @@ class Client final {
 
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
-                               const Request& request, Repeat repeat, const std::string& session_id = {});
+                               const Request& request, Repeat repeat = Repeat::kAlways,
+                               const std::string& session_id = {});
   absl::Time Deadline() const { return absl::Now() + timeout_; }
-  // Returns false if Cancel was called meanwhile.
-  bool Wait(absl::Duration delay);
+  // Waits before the next attempt. Errors: CANCELLED, with the failure of the last one, if Cancel was called meanwhile.
+  absl::Status Wait(absl::Duration delay, const absl::Status& failure);
 
   const absl::Duration timeout_;
   const std::string client_id_;
@@ -143,6 +128,9 @@ class Client final {
   std::unordered_set<grpc::ClientContext*> running_ ABSL_GUARDED_BY(mutex_);
   absl::Notification cancelled_;
 };
+
+// Selects the version that GetModel described, even if a newer one is loaded meanwhile.
+v1::ModelSelector SelectorOf(const v1::Model& model);
 
 // Whether Client::Cancel, not the server, ended the call with this status.
 bool CancelledHere(const absl::Status& status);

@@ -2,25 +2,22 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <istream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/inference.pb.h"
-#include "longshort/v1/models.pb.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort::client {
 
 // Returns the arguments, or "-" (standard input) if there are none.
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
-
-// The longest message that a server accepts.
-inline constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
 
 // Reads a file, or standard input for "-"; prompts for input at a terminal.
 // Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it is larger than 1 GiB.
@@ -30,77 +27,58 @@ absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& term
 // Errors: INVALID_ARGUMENT naming the word that is not an id.
 absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids);
 
-// The item of one document, or of two. Errors: those of MakeInput.
-absl::StatusOr<v1::ScoreTextsRequest> MakeItem(std::string first, std::optional<std::string> second, bool as_ids);
-
-// Checks the document's length in tokens before it is sent. With `truncate`, cuts it to one token more than the limit,
-// its last: the message stays small, and the server still reports the truncation. Of ids, it is the document's last.
-// Does not check word tokenizers, whose tokens only the server can count. Errors: INVALID_ARGUMENT with the length, the
-// limit and what to do.
-absl::Status FitDocument(const v1::Model& model, bool truncate, v1::ScoreTextsRequest& item);
-
-struct NamedDocument {
-  // The file, or "file:line" with lines from 1.
+// A document, or a pair, that was read.
+struct Document {
+  // The file, "file:line" with lines from 1, or the field "name" of a line of JSON.
   std::string name;
-  // Without id and options. Errors: NOT_FOUND if the file cannot be read, INVALID_ARGUMENT if its content is invalid.
+  // The input, and the second input of a pair. Errors: NOT_FOUND if the file cannot be read, INVALID_ARGUMENT if its
+  // content is invalid.
   absl::StatusOr<v1::ScoreTextsRequest> item;
 };
 
-// The documents in each item: 1 or 2.
-struct Documents {
+// How documents are read from files.
+struct DocumentForm {
+  // Each line is a document, without its line end (\n or \r\n). A tab separates two documents where both are required.
+  bool lines = false;
+  // Each line is {"text": ..., "second_text": ..., "name": ...}. The optional `name` replaces "file:line", in errors
+  // too. `second_text` is ignored where the model takes one document, as other fields are.
+  bool json_lines = false;
+  // Documents are lists of token ids.
+  bool ids = false;
+  // The least and the most documents in an item: 1 or 2.
   int64_t least = 1;
   int64_t most = 1;
+
+  // Otherwise each file is a document.
+  bool by_lines() const { return lines || json_lines; }
 };
 
 // Iterates over the documents of files, in order. Not thread-safe.
 class DocumentSource final {
  public:
-  enum class Form {
-    // The file is the document.
-    kFile,
-    // Each line is a document, without its line end (\n or \r\n). A tab separates two documents where both are
-    // required.
-    kLines,
-    // Each line is {"text": ..., "second_text": ..., "name": ...}. The optional `name` replaces "file:line", in errors
-    // too. `second_text` is ignored where the model takes one document, as other fields are.
-    kJsonLines,
-  };
-  struct Options {
-    Form form = Form::kFile;
-    Documents documents = {};
-    bool as_ids = false;
-    // Whether to count the lines of all files first, for total().
-    bool counts = false;
-  };
-
   // `second_names` is empty, or has the second document's file for each of `names`.
-  DocumentSource(std::vector<std::string> names, std::vector<std::string> second_names, const Options& options,
-                 Terminal& terminal);
+  DocumentSource(std::vector<std::string> names, std::vector<std::string> second_names, const DocumentForm& form,
+                 Terminal& terminal)
+      : names_(std::move(names)), second_names_(std::move(second_names)), form_(form), terminal_(terminal) {}
 
-  // The number of documents; 0 if it is unknown (lines of standard input).
-  int64_t total() const { return total_; }
   // Returns the next document; nullopt at the end.
-  std::optional<NamedDocument> Next();
+  std::optional<Document> Next();
 
  private:
-  NamedDocument NextFile();
-  std::optional<NamedDocument> NextLine();
-  NamedDocument MakeDocument(std::string place, const std::string& line) const;
-  // Stands for the rest of a file that cannot be read.
-  NamedDocument Unreadable(absl::Status why);
-  bool Open();
-  void Close();
+  absl::StatusOr<v1::ScoreTextsRequest> ReadItem(size_t file) const;
+  std::optional<Document> NextLine();
+  // Reads a line of the current file; false at its end.
+  absl::StatusOr<bool> ReadLineOfFile(std::string& line);
+  void NextFile();
 
   const std::vector<std::string> names_;
   const std::vector<std::string> second_names_;
-  const Options options_;
+  const DocumentForm form_;
   Terminal& terminal_;
-  int64_t total_ = 0;
 
   // The position: the current file, its stream if open, and the number of lines read from it.
   size_t file_ = 0;
-  std::ifstream opened_;
-  std::istream* stream_ = nullptr;
+  std::unique_ptr<std::istream> stream_;
   int64_t line_ = 0;
 };
 

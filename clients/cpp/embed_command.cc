@@ -1,6 +1,4 @@
 // `longshort embed`: vectors of images or texts.
-#include <deque>
-#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,33 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/file_collection.h"
-#include "clients/cpp/image_batches.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/image_run.h"
 #include "clients/cpp/npy_file.h"
 #include "clients/cpp/text_run.h"
 
 namespace longshort::client {
 namespace {
-
-// A call in flight. The destructor waits until it ends.
-struct EmbedCall {
-  ImageBatch batch;
-  v1::EmbedRequest request;
-  std::future<absl::StatusOr<v1::EmbedResponse>> response;
-};
-
-void BeginEmbedding(Client& client, ImageBatch batch, const v1::EmbedRequest& request, std::deque<EmbedCall>& calls) {
-  EmbedCall& call = calls.emplace_back();
-  call.batch = std::move(batch);
-  call.request = request;
-  call.request.mutable_images()->Swap(call.batch.request.mutable_images());
-  // push and pop at the ends of a deque do not move its other elements.
-  call.response = std::async(std::launch::async, [&client, &request = call.request] {
-    return request.images_size() == 0 ? absl::StatusOr<v1::EmbedResponse>(v1::EmbedResponse()) : client.Embed(request);
-  });
-}
 
 class EmbedCommand final : public Command {
  public:
@@ -66,10 +43,7 @@ Examples:
               &pooling_);
     table.AddSwitch("normalize", "Divide each vector by its length.", &normalize_);
     table.Add("npy", "FILE", "Write the vectors to this NumPy file.", &npy_);
-    table.BeginSection("Options for texts:");
-    texts_.AddTo(table);
-    texts_.AddSecondTo(table);
-    table.AddSwitch("truncate", "Truncate documents to the model's maximum length.", &truncate_);
+    texts_.AddForClassifiersTo(table);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
@@ -84,20 +58,11 @@ Examples:
     if (model.classifier().embedding_width() == 0) {
       return absl::FailedPreconditionError("the server is older than embeddings");
     }
-    const bool texts = model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT;
-    if (!texts && (texts_.by_lines() || texts_.ids || truncate_ || !texts_.second.empty())) {
-      return UsageError(absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for models of texts; ",
-                                     model.name(), " takes images"));
-    }
-    if (!texts && arguments.empty() && context.terminal.input_is_terminal) {
-      return UsageError("name an image, a folder, or - for standard input");
-    }
-    if (texts) {
+    if (model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT) {
       LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/true));
       return WithNpy(model, [&](NpyFile* npy) { return EmbedTexts(std::move(files), model, npy, context); });
     }
-    LS_ASSIGN_OR_RETURN(CollectedFiles files,
-                        AsUsage(CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectImages(texts_, arguments, model, context));
     return WithNpy(model, [&](NpyFile* npy) { return EmbedImages(std::move(files), model, npy, context); });
   }
 
@@ -120,7 +85,6 @@ Examples:
   absl::StatusOr<ExitCode> EmbedTexts(TextFiles files, const v1::Model& model, NpyFile* npy,
                                       const CommandContext& context) const {
     v1::ScoreTextsOptions request;
-    request.set_truncate(truncate_);
     request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
     request.mutable_embedding()->set_normalize(normalize_);
     TextRunOptions options = texts_;
@@ -130,69 +94,38 @@ Examples:
 
   absl::StatusOr<ExitCode> EmbedImages(CollectedFiles files, const v1::Model& model, NpyFile* npy,
                                        const CommandContext& context) const {
-    v1::EmbedRequest request;
-    // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
-    request.mutable_model()->set_name(model.name());
-    request.mutable_model()->set_version(model.version());
-    request.set_pooling(PoolingOf(pooling_));
-    request.set_normalize(normalize_);
-    const auto total = static_cast<int64_t>(files.names.size());
-    ImageBatches batches(std::move(files.names), model.limits(), {}, {}, context.terminal);
-    ItemFailures failures(context.terminal, /*json=*/npy == nullptr, "images");
-    const absl::Status status = [&] {
-      ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
-      std::deque<EmbedCall> calls;
-      absl::Status written;
-      while (written.ok() && (!batches.AtEnd() || !calls.empty())) {
-        while (!batches.AtEnd() && calls.size() < kImageCallsInFlight)
-          BeginEmbedding(context.client, batches.Next(), request, calls);
-        written = Write(calls.front(), model, npy, failures, progress, context);
-        if (!written.ok()) context.client.Cancel();  // the results of later calls would follow a gap
-        calls.pop_front();
+    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
+      v1::EmbedRequest request;
+      *request.mutable_model() = SelectorOf(model);
+      request.set_pooling(PoolingOf(pooling_));
+      request.set_normalize(normalize_);
+      request.mutable_images()->Swap(&images);
+      LS_ASSIGN_OR_RETURN(v1::EmbedResponse response, context.client.Embed(request));
+      std::vector<v1::ScoreTextsResponse> answers;
+      for (v1::EmbedResult& result : *response.mutable_results()) {
+        v1::ScoreTextsResponse& answer = answers.emplace_back();
+        *answer.mutable_model() = response.model();
+        if (result.has_error()) {
+          *answer.mutable_error() = std::move(*result.mutable_error());
+        } else {
+          *answer.mutable_embedding() = std::move(*result.mutable_embedding());
+        }
       }
-      return written;
-    }();
-    const ExitCode items = failures.Summarize(total);
-    ReportLeftOut(files.left_out, context.terminal);
-    LS_RETURN_IF_ERROR(status);
-    return items;
-  }
-
-  // Waits for the call, and writes its results.
-  absl::Status Write(EmbedCall& call, const v1::Model& model, NpyFile* npy, ItemFailures& failures,
-                     ProgressBar& progress, const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(v1::EmbedResponse response, call.response.get());
-    if (response.results_size() != call.request.images_size()) {
-      return absl::InternalError(absl::StrCat("the server answered ", call.request.images_size(), " images with ",
-                                              response.results_size(), " results"));
-    }
-    int next = 0;
-    for (size_t i = 0; i < call.batch.names.size(); ++i) {
-      v1::EmbedResult unsent;
-      if (call.batch.results[i].has_error()) *unsent.mutable_error() = call.batch.results[i].error();
-      const int index = next;
-      v1::EmbedResult& result = unsent.has_error() ? unsent : *response.mutable_results(next++);
-      progress.Hide();
-      if (result.has_error()) {
-        RemoveImageIndex(index, *result.mutable_error());
-        failures.Add(call.batch.names[i], result.error());
-        if (npy != nullptr) npy->AddNothing();
-      } else if (npy != nullptr) {
-        npy->Add(result.embedding().values());
-      } else {
-        if (!texts_.timings) result.mutable_embedding()->clear_timings();
-        WriteAnswerJsonLine(call.batch.names[i], model, &response.model(), result.embedding(), context.terminal.output);
-      }
-      progress.Advance();
-    }
-    return context.terminal.output ? absl::OkStatus() : absl::CancelledError("standard output cannot be written");
+      return answers;
+    };
+    TextRunOptions options = texts_;
+    options.npy = npy;
+    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+      WriteEmbedding(name, answer, model, options, context.terminal.output);
+    };
+    return RunImages(std::move(files), model,
+                     {.json = npy == nullptr, .quiet = texts_.quiet, .call = call, .show = show}, context);
   }
 
   std::string pooling_;
   bool normalize_ = false;
   std::string npy_;
   TextRunOptions texts_;
-  bool truncate_ = false;
 };
 
 }  // namespace

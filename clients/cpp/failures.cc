@@ -61,9 +61,9 @@ absl::string_view ExitCodesHelp() {
 }
 
 bool MayPass(const absl::Status& status) {
-  // gRPC's messages for handshake errors that a retry will not fix.
-  constexpr std::array kLasting = {"CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER",
-                                   "Hostname Verification Check failed"};
+  // gRPC's messages for handshake errors that a retry will not fix, with BoringSSL and with OpenSSL.
+  constexpr std::array kLasting = {"CERTIFICATE_VERIFY_FAILED", "certificate verify failed", "WRONG_VERSION_NUMBER",
+                                   "wrong version number", "Hostname Verification Check failed"};
   return ExitCodeOf(status) == ExitCode::kUnavailable &&
          std::none_of(kLasting.begin(), kLasting.end(),
                       [&](const char* reason) { return absl::StrContains(status.message(), reason); });

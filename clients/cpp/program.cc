@@ -86,15 +86,6 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
   return selector;
 }
 
-absl::Status CheckCommonOptions(const CommonOptions& options) {
-  // gRPC aborts on other characters.
-  if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
-    return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),
-                                   "\"; it must be printable ASCII characters"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::string> arguments, ProgramOptions& values,
                                     Terminal& terminal, const ClientFactory& make_client) {
   OptionTable table;
@@ -119,7 +110,11 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
   }
   if (values.version) return WriteVersion(terminal.output);
   const CommonOptions& options = values.common;
-  LS_RETURN_IF_ERROR(CheckCommonOptions(options));
+  // gRPC aborts on other characters.
+  if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
+    return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),
+                                   "\"; it must be printable ASCII characters"));
+  }
   LS_ASSIGN_OR_RETURN(const v1::ModelSelector model, ParseModel(options.model));
   LS_ASSIGN_OR_RETURN(const ClientCredentials credentials, AsUsage(ReadCredentials(options.connection)));
   const std::shared_ptr<Client> client = make_client({.server = options.connection.server,

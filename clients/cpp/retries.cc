@@ -65,7 +65,7 @@ void Attempts::Succeeded() {
 bool Attempts::MayRepeat(const absl::Status& status) const {
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
   const bool is_forbidden = !retry_after.has_value() && status.GetPayload(kRetryAfter).has_value();
-  if (repeat_ == Repeat::kNever || is_forbidden) return false;
+  if (is_forbidden) return false;
   if (absl::IsResourceExhausted(status)) return retry_after.has_value();  // otherwise the message is too large
   if (absl::IsAborted(status)) return true;
   return absl::IsUnavailable(status) && repeat_ == Repeat::kAlways && MayPass(status);

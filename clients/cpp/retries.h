@@ -19,8 +19,6 @@ std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
 // Which failures of a call are temporary. The server's pushback may forbid each retry.
 enum class Repeat {
-  // None: the caller decides.
-  kNever,
   // Refusals, which come before the call has had any effect: RESOURCE_EXHAUSTED with a delay, ABORTED.
   kIfRefused,
   // Also UNAVAILABLE, except for certificates that a retry will not mend. The call is idempotent.

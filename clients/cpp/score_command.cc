@@ -1,13 +1,10 @@
 // `longshort score`: the likelihood of documents under a language model.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/file_collection.h"
 #include "clients/cpp/text_run.h"
 
 namespace longshort::client {
@@ -36,7 +33,7 @@ the line is {"name": ..., "error": {...}}.
 
 The exit code is 0 if every document was scored; otherwise 2 if a document is invalid or not allowed (do not send it again
 unchanged), 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read.
-If the server is stopping or full, the call is tried up to four times. If a run ends early, the program prints how many
+If the server is stopping or full, the call is repeated up to four times. If a run ends early, the program prints how many
 documents were answered.
 For a large corpus, use longshort-batch (pip install './clients/python[batch]'): it uses several servers, and resumes after a
 restart without scoring a document twice.

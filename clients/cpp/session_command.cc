@@ -118,7 +118,7 @@ Examples:
         "session takes list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT\n"
         "\"longshort session --help\" explains them.");
     if (action == "list" && count == 1) status = List(context);
-    if (action == "close" && count == 2) status = context.client.EndSession(context.model, arguments[1], {});
+    if (action == "close" && count == 2) status = Close(arguments[1], context);
     if (action == "export" && count == 3) status = Export(arguments[1], arguments[2], context);
     if (action == "import" && count == 3) status = Import(arguments[1], arguments[2], context);
     LS_RETURN_IF_ERROR(status);
@@ -171,6 +171,13 @@ Examples:
       context.terminal.output << absl::StrCat("session ", id, ": ", response->session_tokens(), " tokens\n");
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status Close(const std::string& id, const CommandContext& context) {
+    v1::CloseSessionRequest request;
+    *request.mutable_model() = context.model;
+    request.set_session_id(id);
+    return context.client.CloseSession(request);
   }
 
   absl::Status List(const CommandContext& context) const {

@@ -36,9 +36,7 @@ absl::StatusOr<std::vector<v1::ModelSelector>> LanguageModels(Client& client) {
   std::set<std::pair<std::string, std::string>> known;
   for (const v1::Model& model : response.models()) {
     if (model.has_classifier() || !known.emplace(model.name(), model.fingerprint()).second) continue;
-    v1::ModelSelector& selector = models.emplace_back();
-    selector.set_name(model.name());
-    selector.set_version(model.version());
+    models.push_back(SelectorOf(model));
   }
   return models;
 }
@@ -81,16 +79,20 @@ absl::StatusOr<std::optional<Copied>> Copy(Client& from, Client& to, const Sessi
 absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const SessionOfModel& session) {
   LS_ASSIGN_OR_RETURN(const std::optional<Copied> copied, Copy(from, to, session));
   if (!copied.has_value()) return std::nullopt;
-  const std::string& id = session.session.session_id();
-  Client::SessionEnd end = {.owner = session.session.owner(), .expected_tokens = copied->tokens, .moved = true};
-  absl::Status closed = from.EndSession(session.model, id, end);
+  v1::CloseSessionRequest end;
+  *end.mutable_model() = session.model;
+  end.set_session_id(session.session.session_id());
+  end.set_owner(session.session.owner());
+  end.set_expected_tokens(copied->tokens);
+  end.set_moved(true);
+  absl::Status closed = from.CloseSession(end);
   if (closed.ok() || absl::IsNotFound(closed)) return copied->bytes;
   if (absl::IsFailedPrecondition(closed))
     closed = absl::AbortedError("a call continued the session while it was moved");
   if (absl::IsAborted(closed)) {
     // Removes the outdated copy, so that no call continues from it. If that fails, the next import replaces it.
-    end.moved = false;
-    to.EndSession(session.model, id, end).IgnoreError();
+    end.set_moved(false);
+    to.CloseSession(end).IgnoreError();
   }
   return closed;
 }

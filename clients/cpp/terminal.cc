@@ -126,8 +126,12 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
 }
 
 ProgressBar::ProgressBar(Terminal& terminal, Options options)
-    : terminal_(terminal), options_(std::move(options)), start_(absl::Now()), drawn_(start_) {
-  if (!terminal_.error_is_terminal || options_.quiet) return;
+    : terminal_(terminal),
+      options_(std::move(options)),
+      is_visible_(terminal.error_is_terminal && !options_.quiet),
+      start_(absl::Now()),
+      drawn_(start_) {
+  if (!is_visible_) return;
   if (options_.total != 1) Draw(start_);
   const auto redraw = [this] {
     const MutexLock lock(mutex_);
@@ -136,22 +140,14 @@ ProgressBar::ProgressBar(Terminal& terminal, Options options)
   redraw_.Start("the thread that redraws the progress", {.interval = kRedraw, .run = redraw}).IgnoreError();
 }
 
-ProgressBar::~ProgressBar() {
-  Hide();
-  redraw_.Stop();
-  if (has_lines_) WriteLine(absl::Now());
-}
+ProgressBar::~ProgressBar() { Hide(); }
 
 void ProgressBar::Advance() {
   const MutexLock lock(mutex_);
   ++done_;
   hidden_ = false;
   const absl::Time now = absl::Now();
-  if (!terminal_.error_is_terminal) {
-    if (now - drawn_ >= options_.line_interval && !options_.quiet) WriteLine(now);
-  } else if ((!shown_ || now - drawn_ >= kInterval) && options_.total != 1 && !options_.quiet) {
-    Draw(now);
-  }
+  if (is_visible_ && options_.total != 1 && (!shown_ || now - drawn_ >= kInterval)) Draw(now);
 }
 
 void ProgressBar::Hide() {
@@ -165,14 +161,6 @@ void ProgressBar::Draw(absl::Time now) {
   drawn_ = now;
   terminal_.error << kClearLine << ProgressText(done_, options_.total, options_.unit, now - start_) << std::flush;
   shown_ = true;
-}
-
-void ProgressBar::WriteLine(absl::Time now) {
-  drawn_ = now;
-  has_lines_ = true;
-  terminal_.error << "longshort: " << Count(done_, options_.total, options_.unit)
-                  << Pace(done_, options_.total, now - start_) << "\n"
-                  << std::flush;
 }
 
 }  // namespace longshort::client

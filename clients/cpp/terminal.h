@@ -106,8 +106,7 @@ class InterruptWatcher final {
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed);
 
 // Shows ProgressText as a line of the terminal, redrawn at least every half second, and erases it in the end. If the
-// total is 1, it appears after half a second. If `terminal.error` is not a terminal, writes a line every
-// `line_interval` instead.
+// total is 1, it appears after half a second. Nothing is shown if `terminal.error` is not a terminal.
 //
 // Not thread-safe. A background thread redraws the line, except between Hide and Advance.
 class ProgressBar final {
@@ -117,8 +116,6 @@ class ProgressBar final {
     std::string unit;
     // 0 if unknown.
     int64_t total = 0;
-    // Interval between lines without a terminal.
-    absl::Duration line_interval = absl::InfiniteDuration();
     bool quiet = false;
   };
 
@@ -135,19 +132,18 @@ class ProgressBar final {
 
  private:
   void Draw(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WriteLine(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Terminal& terminal_;
   const Options options_;
+  const bool is_visible_;
   const absl::Time start_;
 
   Mutex mutex_;
   int64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
   bool shown_ ABSL_GUARDED_BY(mutex_) = false;
   bool hidden_ ABSL_GUARDED_BY(mutex_) = false;  // by Hide
-  bool has_lines_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time drawn_ ABSL_GUARDED_BY(mutex_);
-  TaskThread redraw_;  // not started without a terminal; last: it uses the other members
+  TaskThread redraw_;  // last: it uses the other members
 };
 
 }  // namespace longshort::client

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +15,25 @@
 #include "tests/clients/fake_server.h"
 
 namespace longshort::client::client_test {
+
+// Reads `count` documents, whose names and texts are their places, and counts them.
+class Documents final {
+ public:
+  explicit Documents(int count) : count_(count) {}
+
+  std::optional<Document> Next() {
+    if (read_ == count_) return std::nullopt;
+    const std::string place = absl::StrCat(read_++);
+    v1::ScoreTextsRequest request;
+    request.mutable_input()->set_text(place);
+    return Document{place, request};
+  }
+  int read() const { return read_; }
+
+ private:
+  const int count_;
+  std::atomic<int> read_ = 0;
+};
 
 v1::GenerateStreamResponse Delta(const std::string& text) {
   v1::GenerateStreamResponse message;
@@ -49,7 +69,9 @@ TEST(Client, EachCallSendsItsSessionInTheMetadata) {
   v1::ScoreTextRequest score;
   score.mutable_session()->set_id("reading");
   EXPECT_TRUE(client.ScoreText(score).ok() && session_sent("reading"));
-  EXPECT_TRUE(client.EndSession({}, "closed", {}).ok() && session_sent("closed"));
+  v1::CloseSessionRequest closed;
+  closed.set_session_id("closed");
+  EXPECT_TRUE(client.CloseSession(closed).ok() && session_sent("closed"));
   v1::ExportSessionRequest exported;
   exported.set_session_id("out");
   const auto read_all = [](Client::NextPart next) {
@@ -106,8 +128,8 @@ TEST(Client, AnExportThatIsNotReadToItsEndIsCancelled) {
 TEST(Client, StatusesKeepWhenTheServerWantsToBeAskedAgain) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full");
-  Client client({.server = server.address()});
-  const auto retry_after = [&] { return RetryAfter(client.EndSession({}, "talk", {})); };
+  Client client({.server = server.address(), .timeout = absl::Seconds(2)});  // not enough for another attempt
+  const auto retry_after = [&] { return RetryAfter(client.CloseSession({})); };
   EXPECT_EQ(retry_after(), std::nullopt);
   server.pushback = "2500";
   EXPECT_EQ(retry_after(), absl::Milliseconds(2500));
@@ -123,10 +145,9 @@ TEST(Client, AFullServerIsAskedAgainWhenItSays) {
   Client client({.server = server.address()});
   const absl::Time begun = absl::Now();
   int answers = 0;
-  bool first = true;
+  Documents documents(1);
   const absl::Status status = client.ScoreTexts(
-      {}, 1, [&](v1::ScoreTextsRequest& /*request*/) { return std::exchange(first, false); },
-      [&](const v1::ScoreTextsResponse& /*answer*/) { ++answers; });
+      {}, 1, [&] { return documents.Next(); }, [&](const auto&...) { ++answers; });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(answers, 1);
   EXPECT_GE(absl::Now() - begun, absl::Milliseconds(1400));
@@ -140,11 +161,10 @@ TEST(Client, ARefusedStreamIsRetriedWithAllDocuments) {
   Client client({.server = server.address()});
   for (int i = 0; i < 500; ++i) {
     server.ends_at_once = {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full")};
-    int sent = 0;
+    Documents documents(3);
     int answered = 0;
     const absl::Status status = client.ScoreTexts(
-        {}, 4, [&](v1::ScoreTextsRequest& /*request*/) { return ++sent <= 3; },
-        [&](const v1::ScoreTextsResponse& /*answer*/) { ++answered; });
+        {}, 4, [&] { return documents.Next(); }, [&](const auto&...) { ++answered; });
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(answered, 3);
   }
@@ -155,8 +175,9 @@ TEST(Client, ANegativePushbackStopsRetries) {
   server.ends_at_once = {2, grpc::Status(grpc::StatusCode::UNAVAILABLE, "it is stopping")};
   server.pushback = "-1";
   Client client({.server = server.address()});
+  Documents documents(1);
   const absl::Status status = client.ScoreTexts(
-      {}, 1, [](auto&) { return false; }, [](const auto&) {});
+      {}, 1, [&] { return documents.Next(); }, [](const auto&...) {});
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(server.ends_at_once.size(), 1);
 }
@@ -178,13 +199,29 @@ TEST(Client, ACallIsRepeatedUnlessItMayHaveContinuedASession) {
   EXPECT_EQ(calls_of(request), 1);
   request.mutable_session()->set_expected_tokens(5);
   EXPECT_GT(calls_of(request), 1);
-  server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "CERTIFICATE_VERIFY_FAILED");
-  EXPECT_EQ(calls_of(request), 1);
+  for (const char* reason : {"CERTIFICATE_VERIFY_FAILED", "SSL routines::certificate verify failed"}) {
+    server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, reason);
+    EXPECT_EQ(calls_of(request), 1);
+  }
   server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max");
   EXPECT_EQ(calls_of(request), 1);
   request.mutable_session()->clear_expected_tokens();
   server.status = grpc::Status(grpc::StatusCode::ABORTED, "the session is in use");
   EXPECT_GT(calls_of(request), 1);
+}
+
+TEST(Client, CallsAboutModelsAndSessionsAreRepeatedLikeAllOthers) {
+  FakeServer server;
+  server.models.resize(1);
+  server.pushback = "1";
+  Client client({.server = server.address()});
+  const auto is_repeated = [&](const absl::Status& status) { return status.ok() && server.refusals.exchange(2) == 0; };
+  server.refusals = 2;
+  EXPECT_TRUE(is_repeated(client.ListModels().status()));
+  EXPECT_TRUE(is_repeated(client.GetModel({}).status()));
+  EXPECT_TRUE(is_repeated(client.ListSessions({}).status()));
+  EXPECT_TRUE(is_repeated(client.CloseSession({})));
+  EXPECT_TRUE(is_repeated(client.Tokenize({}).status()));
 }
 
 TEST(Client, AStreamOfTextIsRepeatedBeforeItsFirstMessageOnly) {
@@ -233,18 +270,14 @@ class ScoreTextsTest : public testing::Test {
 };
 
 TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredInOrderAndNoMoreThanTheWindowAreSentAhead) {
-  std::atomic<int> sent = 0;
+  Documents documents(100);
   int answered = 0;
   int max = 0;
   const absl::Status status = client_.ScoreTexts(
-      {}, kWindow,
-      [&](v1::ScoreTextsRequest& /*request*/) {
-        if (sent == 100) return false;
-        ++sent;
-        return true;
-      },
-      [&](const v1::ScoreTextsResponse& answer) {
-        max = std::max(max, sent - answered);
+      {}, kWindow, [&] { return documents.Next(); },
+      [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+        max = std::max(max, documents.read() - answered);
+        EXPECT_EQ(name, absl::StrCat(answered));
         EXPECT_EQ(answer.id(), answered++);
       });
   EXPECT_TRUE(status.ok()) << status;
@@ -253,21 +286,37 @@ TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredInOrderAndNoMoreThanTheWindowAreSe
   EXPECT_LE(max, kWindow + 1);
 }
 
+TEST_F(ScoreTextsTest, ADocumentThatIsAnErrorIsAnsweredInItsPlaceAndNotSent) {
+  server_.documents_in_work = 1;
+  Documents documents(3);
+  std::vector<std::string> answers;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&] {
+        std::optional<Document> document = documents.Next();
+        if (document.has_value() && document->name == "1") document->item = absl::NotFoundError("it is gone");
+        return document;
+      },
+      [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+        answers.push_back(absl::StrCat(name, answer.error().message()));
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(answers, std::vector<std::string>({"0", "1it is gone", "2"}));
+  EXPECT_EQ(server_.document_requests.size(), 2);
+}
+
 TEST_F(ScoreTextsTest, AnswersArriveWhileTheNextDocumentIsAwaited) {
   server_.documents_in_work = 1;
   absl::Notification answered;
-  bool first = true;
+  Documents documents(1);
   const absl::Status status = client_.ScoreTexts(
       {}, kWindow,
-      [&](v1::ScoreTextsRequest& /*request*/) {
-        if (first) {
-          first = false;
-          return true;
-        }
-        answered.WaitForNotification();
-        return false;
+      [&] {
+        std::optional<Document> document = documents.Next();
+        if (!document.has_value()) answered.WaitForNotification();
+        return document;
       },
-      [&](const v1::ScoreTextsResponse& /*answer*/) { answered.Notify(); });
+      [&](const auto&...) { answered.Notify(); });
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -275,15 +324,15 @@ TEST_F(ScoreTextsTest, ALostStreamIsRepeatedWhileTheNextDocumentIsAwaited) {
   server_.documents_in_work = 1;
   server_.ends_at_once = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")};
   absl::Notification answered;
-  bool first = true;
+  Documents documents(1);
   const absl::Status status = client_.ScoreTexts(
       {}, kWindow,
-      [&](v1::ScoreTextsRequest& /*request*/) {
-        if (std::exchange(first, false)) return true;
-        answered.WaitForNotification();
-        return false;
+      [&] {
+        std::optional<Document> document = documents.Next();
+        if (!document.has_value()) answered.WaitForNotification();
+        return document;
       },
-      [&](const v1::ScoreTextsResponse& /*answer*/) { answered.Notify(); });
+      [&](const auto&...) { answered.Notify(); });
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -292,19 +341,19 @@ TEST_F(ScoreTextsTest, AFailureStopsTheReadingOfDocuments) {
   absl::Notification stopped;
   const absl::Status status = client_.ScoreTexts(
       {}, kWindow,
-      [&](v1::ScoreTextsRequest& /*request*/) {
+      [&]() -> std::optional<Document> {
         stopped.WaitForNotification();
-        return false;
+        return std::nullopt;
       },
-      [](const v1::ScoreTextsResponse& /*answer*/) {}, [&] { stopped.Notify(); });
+      [](const auto&...) {}, [&] { stopped.Notify(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ScoreTextsTest, CancelEndsTheStream) {
   server_.stream_hangs = true;
+  Documents documents(1000);
   const absl::Status status = client_.ScoreTexts(
-      {}, kWindow, [](v1::ScoreTextsRequest& /*request*/) { return true; },
-      [&](const v1::ScoreTextsResponse& /*answer*/) { client_.Cancel(); });
+      {}, kWindow, [&] { return documents.Next(); }, [&](const auto&...) { client_.Cancel(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
@@ -313,10 +362,9 @@ TEST_F(ScoreTextsTest, AnInternalErrorWithoutTheServersTrailersIsALostConnection
   FakeServer::ActAsProxyOfALostServer();
   server_.ends_at_once = {grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")};
   int answers = 0;
-  bool first = true;
+  Documents documents(1);
   const absl::Status status = client_.ScoreTexts(
-      {}, 1, [&](v1::ScoreTextsRequest& /*request*/) { return std::exchange(first, false); },
-      [&](const v1::ScoreTextsResponse& /*answer*/) { ++answers; });
+      {}, 1, [&] { return documents.Next(); }, [&](const auto&...) { ++answers; });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(answers, 1);
 }
@@ -331,17 +379,13 @@ TEST_F(ScoreTextsTest, AStreamThatIsLostGoesOnWithTheDocumentsThatWereNotAnswere
     answer.mutable_model()->set_name(request.input().text());
     return answer;
   };
-  int sent = 0;
+  Documents documents(kDocuments);
   std::vector<std::string> answers;
   v1::ScoreTextsOptions options;
   options.set_truncate(true);
   const absl::Status status = client_.ScoreTexts(
-      options, kWindow,
-      [&](v1::ScoreTextsRequest& request) {
-        request.mutable_input()->set_text(absl::StrCat(sent));
-        return sent++ < kDocuments;
-      },
-      [&](const v1::ScoreTextsResponse& answer) { answers.push_back(answer.model().name()); });
+      options, kWindow, [&] { return documents.Next(); },
+      [&](const std::string&, const v1::ScoreTextsResponse& answer) { answers.push_back(answer.model().name()); });
   EXPECT_TRUE(status.ok()) << status;
   ASSERT_EQ(answers.size(), kDocuments);
   for (int place = 0; place < kDocuments; ++place) EXPECT_EQ(answers[place], absl::StrCat(place));
@@ -366,15 +410,13 @@ TEST_F(ScoreTextsTest, AnswersThatCameEarlyAreNotAskedForAgain) {
     answer.mutable_model()->set_name(request.input().text());
     return answer;
   };
-  int sent = 0;
+  Documents documents(kWindow);
   int answered = 0;
   const absl::Status status = client_.ScoreTexts(
-      {}, kWindow,
-      [&](v1::ScoreTextsRequest& request) {
-        request.mutable_input()->set_text(absl::StrCat(sent));
-        return sent++ < kWindow;
-      },
-      [&](const v1::ScoreTextsResponse& answer) { EXPECT_EQ(answer.model().name(), absl::StrCat(answered++)); });
+      {}, kWindow, [&] { return documents.Next(); },
+      [&](const std::string&, const v1::ScoreTextsResponse& answer) {
+        EXPECT_EQ(answer.model().name(), absl::StrCat(answered++));
+      });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(answered, kWindow);
   ASSERT_EQ(server_.document_requests.size(), kWindow + 1);
@@ -383,13 +425,13 @@ TEST_F(ScoreTextsTest, AnswersThatCameEarlyAreNotAskedForAgain) {
 
 TEST(Client, ALostConnectionIsUnavailableAndTheServersOwnInternalErrorIsNot) {
   FakeServer server;
-  Client client({.server = server.address()});
+  Client client({.server = server.address(), .timeout = absl::Milliseconds(200)});  // not enough for another attempt
   server.status = grpc::Status(grpc::StatusCode::INTERNAL, "the model failed");
   EXPECT_EQ(client.Tokenize({}).status(), absl::InternalError("the model failed"));
   FakeServer::ActAsProxyOfALostServer();
   for (const auto code : {grpc::StatusCode::INTERNAL, grpc::StatusCode::CANCELLED, grpc::StatusCode::UNKNOWN}) {
     server.status = grpc::Status(code, "Received RST_STREAM with error code 2");
-    EXPECT_EQ(client.EndSession({}, "talk", {}),
+    EXPECT_EQ(client.CloseSession({}),
               absl::UnavailableError("the connection to the server was lost: Received RST_STREAM with error code 2"));
   }
 }

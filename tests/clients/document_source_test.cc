@@ -16,17 +16,15 @@ using testing::HasSubstr;
 
 class DocumentSourceTest : public testing::Test {
  protected:
-  using Form = DocumentSource::Form;
-
-  DocumentSource Source(std::vector<std::string> names, const DocumentSource::Options& options,
+  DocumentSource Source(std::vector<std::string> names, const DocumentForm& form,
                         std::vector<std::string> second_names = {}) {
-    return DocumentSource(std::move(names), std::move(second_names), options, terminal_);
+    return DocumentSource(std::move(names), std::move(second_names), form, terminal_);
   }
 
   // Each as "name=first", "name=first|second" or "name!error".
   std::vector<std::string> All(DocumentSource&& source) {
     std::vector<std::string> all;
-    while (const std::optional<NamedDocument> document = source.Next()) {
+    while (const std::optional<Document> document = source.Next()) {
       std::string text = document->name;
       if (document->item.ok()) {
         absl::StrAppend(&text, "=", document->item->input().raw());
@@ -49,7 +47,6 @@ class DocumentSourceTest : public testing::Test {
 TEST_F(DocumentSourceTest, FilesAreDocumentsOfTheirVeryBytes) {
   const std::string file = folder_.Write("a.txt", "one\ntwo\n");
   DocumentSource source = Source({file, "-"}, {});
-  EXPECT_EQ(source.total(), 2);
   EXPECT_THAT(All(std::move(source)), ElementsAre(file + "=one\ntwo\n", "-=from\nstandard input"));
 }
 
@@ -72,16 +69,17 @@ TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn)
   const std::string file = folder_.Write("a", "A");
   EXPECT_THAT(All(Source({broken, file}, {})),
               ElementsAre(broken + "!" + broken + ": Input/output error", file + "=A"));
-  EXPECT_THAT(All(Source({broken, file}, {.form = Form::kLines})),
-              ElementsAre(broken + "!Input/output error", file + ":1=A"));
+  EXPECT_THAT(All(Source({broken, file}, {.lines = true})),
+              ElementsAre(broken + "!" + broken + ": Input/output error", file + ":1=A"));
 }
 
 TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
   EXPECT_THAT(All(Source({"/dev/zero"}, {})),
               ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server accepts such a large message"));
   const std::string file = folder_.Write("a", "A");
-  EXPECT_THAT(All(Source({"/dev/zero", file}, {.form = Form::kLines})),
-              ElementsAre("/dev/zero!a line of more than 1073741824 bytes", file + ":1=A"));
+  EXPECT_THAT(All(Source({"/dev/zero", file}, {.lines = true})),
+              ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server accepts such a large message",
+                          file + ":1=A"));
 }
 
 // Lines are read in blocks of 64 KiB.
@@ -95,36 +93,34 @@ TEST_F(DocumentSourceTest, LinesOfAnyLengthAreWhole) {
       const std::string file = folder_.Write("long", absl::StrJoin(lines, end) + (is_ended ? end : ""));
       std::vector<std::string> expected;
       for (size_t i = 0; i < lines.size(); ++i) expected.push_back(absl::StrCat(file, ":", i + 1, "=", lines[i]));
-      EXPECT_TRUE(All(Source({file}, {.form = Form::kLines})) == expected);
+      EXPECT_TRUE(All(Source({file}, {.lines = true})) == expected);
     }
   }
   for (const size_t length : {65'534, 65'535, 65'536}) {
     const std::string file = folder_.Write("one", std::string(length, 'x'));
-    EXPECT_TRUE(All(Source({file}, {.form = Form::kLines})) == std::vector{file + ":1=" + std::string(length, 'x')});
+    EXPECT_TRUE(All(Source({file}, {.lines = true})) == std::vector{file + ":1=" + std::string(length, 'x')});
   }
 }
 
 TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
   const std::string first = folder_.Write("first", "one\r\n\nthree\n");
   const std::string second = folder_.Write("second", "no newline at the end");
-  DocumentSource source = Source({first, second}, {.form = Form::kLines, .counts = true});
-  EXPECT_EQ(source.total(), 4);
+  DocumentSource source = Source({first, second}, {.lines = true});
   EXPECT_THAT(All(std::move(source)),
               ElementsAre(first + ":1=one", first + ":2=", first + ":3=three", second + ":1=no newline at the end"));
 }
 
 TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
-  DocumentSource source = Source({"-"}, {.form = Form::kLines, .counts = true});
-  EXPECT_EQ(source.total(), 0);
+  DocumentSource source = Source({"-"}, {.lines = true});
   EXPECT_THAT(All(std::move(source)), ElementsAre("-:1=from", "-:2=standard input"));
 }
 
 TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
   const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kLines, .documents = {2, 2}})),
+  EXPECT_THAT(All(Source({file}, {.lines = true, .least = 2, .most = 2})),
               ElementsAre(file + ":1=a|b\tc", file + ":2!the line must contain two documents, separated by a tab",
                           file + ":3=|"));
-  EXPECT_THAT(All(Source({file}, {.form = Form::kLines})),
+  EXPECT_THAT(All(Source({file}, {.lines = true})),
               ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
 }
 
@@ -135,7 +131,7 @@ TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
                                          "[1]\n"
                                          "{\"text\": 5}\n"
                                          "{\"name\": \"review 8\"}\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines})),
+  EXPECT_THAT(All(Source({file}, {.json_lines = true})),
               ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
                           file + ":4!the JSON object has no string field \"text\"",
                           "review 8!the JSON object has no string field \"text\""));
@@ -145,7 +141,7 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
   const std::string file = folder_.Write("pairs.jsonl",
                                          "{\"text\": \"a\", \"second_text\": \"b\"}\n"
                                          "{\"text\": \"a\"}\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = {2, 2}})),
+  EXPECT_THAT(All(Source({file}, {.json_lines = true, .least = 2, .most = 2})),
               ElementsAre(file + ":1=a|b", file + ":2!the JSON object has no string field \"second_text\""));
 }
 
@@ -156,14 +152,14 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairsAmongSingleDocuments) {
                                          "{\"text\": \"a\", \"second_text\": null}\n"
                                          "{\"text\": \"a\", \"second_text\": \"\"}\n"
                                          "{\"text\": \"a\", \"second_text\": 5}\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = {1, 2}})),
+  EXPECT_THAT(All(Source({file}, {.json_lines = true, .most = 2})),
               ElementsAre(file + ":1=a|b", file + ":2=a", file + ":3=a", file + ":4=a|",
                           file + ":5!the JSON object has no string field \"second_text\""));
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   const std::string file = folder_.Write("ids", "7 8,9\n7 x\n");
-  DocumentSource source = Source({file}, {.form = Form::kLines, .as_ids = true});
+  DocumentSource source = Source({file}, {.lines = true, .ids = true});
   EXPECT_THAT(source.Next()->item->input().ids().ids(), ElementsAre(7, 8, 9));
   EXPECT_THAT(source.Next()->item.status().message(), HasSubstr("\"x\""));
 }

@@ -127,10 +127,12 @@ TEST_F(EmbedTest, AModelThatComparesTwoDocumentsEmbedsEachByItself) {
 }
 
 TEST_F(EmbedTest, ATextThatTheServerRefusesIsAnErrorAndTheOthersAreEmbedded) {
-  EXPECT_EQ(Run({"embed", "--lines", "-"}, "a\n!\nlonger than 20 tokens: more\nbb\n"), ExitCode::kInvalid);
+  server_.models[0].mutable_limits()->set_message_bytes(30);
+  EXPECT_EQ(Run({"embed", "--lines", "-"}, "a\n!\nlonger than a message of 30 bytes\nbb\n"), ExitCode::kInvalid);
   EXPECT_THAT(output_, HasSubstr("{\"name\":\"-:1\",\"model\""));
   EXPECT_THAT(output_, HasSubstr("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"it is refused\""));
-  EXPECT_THAT(output_, HasSubstr("{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the document has 27 tokens"));
+  EXPECT_THAT(output_,
+              HasSubstr("{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the document needs a message of"));
   EXPECT_THAT(output_, HasSubstr("\"values\":[2,0.5]"));
   EXPECT_THAT(error_, HasSubstr("of 4 documents, 2 invalid or not allowed"));
 }
@@ -146,6 +148,17 @@ TEST_F(EmbedTest, ImagesThatFailAreRowsOfNaN) {
   EXPECT_EQ(rows[4], 4);
   EXPECT_TRUE(std::isnan(rows[2]) && std::isnan(rows[3]));
   EXPECT_THAT(error_, HasSubstr(absl::StrCat(bad, ": INVALID_ARGUMENT: it is no image")));
+}
+
+TEST_F(EmbedTest, AnAnswerWithAnotherNumberOfResultsIsAnError) {
+  server_.models = {FlowersModel()};
+  server_.models[0].mutable_classifier()->set_embedding_width(2);
+  server_.embed = [](const v1::EmbedRequest& /*request*/, v1::EmbedResponse& response) {
+    response.add_results();
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"embed", folder_.Write("a.png", "good"), folder_.Write("b.png", "bad")}), ExitCode::kOther);
+  EXPECT_THAT(error_, HasSubstr("the server answered 2 images with 1 results"));
 }
 
 TEST_F(EmbedTest, WrongOptionsAndModelsAreNamed) {

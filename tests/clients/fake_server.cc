@@ -21,6 +21,8 @@ class RequestIds final : public grpc::Server::GlobalCallbacks {
   void PostSynchronousRequest(grpc::ServerContext* /*context*/) override {}
 };
 
+const grpc::Status kFull(grpc::StatusCode::RESOURCE_EXHAUSTED, "the server is full");
+
 std::string Header(const grpc::ServerContext& context, const char* key) {
   const auto found = context.client_metadata().find(key);
   return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
@@ -45,6 +47,11 @@ FakeServer::FakeServer() {
 }
 
 FakeServer::~FakeServer() { server_->Shutdown(absl::ToChronoTime(absl::Now())); }
+
+bool FakeServer::Refuses(grpc::ServerContext& context) {
+  if (!pushback.empty()) context.AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+  return refusals > 0 && refusals-- > 0;
+}
 
 grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                                    v1::ScoreTextResponse* response) {
@@ -135,30 +142,34 @@ grpc::Status FakeServer::GenerateStream(grpc::ServerContext* context, const v1::
   return status;
 }
 
-grpc::Status FakeServer::Tokenize(grpc::ServerContext* /*context*/, const v1::TokenizeRequest* request,
+grpc::Status FakeServer::Tokenize(grpc::ServerContext* context, const v1::TokenizeRequest* request,
                                   v1::TokenizeResponse* response) {
+  if (Refuses(*context)) return kFull;
   tokenize_request = *request;
   *response = tokens;
   return status;
 }
 
-grpc::Status FakeServer::ListModels(grpc::ServerContext* /*context*/, const v1::ListModelsRequest* /*request*/,
+grpc::Status FakeServer::ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* /*request*/,
                                     v1::ListModelsResponse* response) {
+  if (Refuses(*context)) return kFull;
   response->mutable_models()->Assign(models.begin(), models.end());
   response->mutable_failures()->Assign(failures.begin(), failures.end());
   return status;
 }
 
-grpc::Status FakeServer::GetModel(grpc::ServerContext* /*context*/, const v1::GetModelRequest* request,
+grpc::Status FakeServer::GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
                                   v1::Model* response) {
+  if (Refuses(*context)) return kFull;
   get_model_request = *request;
   if (models.empty()) return {grpc::StatusCode::NOT_FOUND, "model.name: there is no model"};
   *response = models.front();
   return grpc::Status::OK;
 }
 
-grpc::Status FakeServer::ListSessions(grpc::ServerContext* /*context*/, const v1::ListSessionsRequest* request,
+grpc::Status FakeServer::ListSessions(grpc::ServerContext* context, const v1::ListSessionsRequest* request,
                                       v1::ListSessionsResponse* response) {
+  if (Refuses(*context)) return kFull;
   list_request = *request;
   const size_t page = request->page_token().size();
   if (page < listed_sessions.size()) *response->add_sessions() = listed_sessions[page];
@@ -168,7 +179,7 @@ grpc::Status FakeServer::ListSessions(grpc::ServerContext* /*context*/, const v1
 
 grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                                       v1::CloseSessionResponse* /*response*/) {
-  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+  if (Refuses(*context)) return kFull;
   close_request = *request;
   session_client = Header(*context, "x-client-id");
   session_header = Header(*context, "x-session-id");

@@ -57,8 +57,10 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::deque<grpc::Status> first_ends;
   // These calls do not answer their first document.
   bool loses_first_document = false;
-  // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and CloseSession, in ScoreTexts of calls that `ends_at_once`
-  // ends; empty: none.
+  // So many calls of Models, of Sessions without a stream, and of Tokenize are refused: the server is full.
+  std::atomic<int> refusals = 0;
+  // Trailing metadata grpc-retry-pushback-ms of refusals and of CloseSession, in ScoreTexts of calls that
+  // `ends_at_once` ends; empty: none.
   std::string pushback;
   // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
   // answers, and ClassifyImage at once.
@@ -89,6 +91,9 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   v1::GetModelRequest get_model_request;
 
  private:
+  // Whether the call is refused.
+  bool Refuses(grpc::ServerContext& context);
+
   grpc::Status ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                          v1::ScoreTextResponse* response) override;
   grpc::Status ScoreTexts(grpc::ServerContext* context,

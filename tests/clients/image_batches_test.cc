@@ -1,9 +1,8 @@
-#include "clients/cpp/image_batches.h"
-
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "clients/cpp/image_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
@@ -31,9 +30,9 @@ class ImageBatchesTest : public testing::Test {
 
   // How many images there are in each batch's request.
   std::vector<int> RequestSizes(const std::vector<std::string>& names, const ImageBatches::Options& options) {
-    ImageBatches batches(names, limits_, options, {}, terminal_);
+    ImageBatches batches(names, limits_, options, terminal_);
     std::vector<int> sizes;
-    while (!batches.AtEnd()) sizes.push_back(batches.Next().request.images_size());
+    while (!batches.AtEnd()) sizes.push_back(batches.Next().images.size());
     return sizes;
   }
 
@@ -63,31 +62,18 @@ TEST_F(ImageBatchesTest, ABatchIsNoLargerThanTheServerTakesOneImage) {
   EXPECT_THAT(RequestSizes(Files({60, 40, 1}), {.images = 8, .bytes = 1000}), ElementsAre(2, 1));
 }
 
-TEST_F(ImageBatchesTest, ImagesThatAreTooLargeOrUnreadableAreResultsAndNotSent) {
+TEST_F(ImageBatchesTest, ImagesThatAreTooLargeOrUnreadableAreErrorsAndNotSent) {
   std::vector<std::string> names = Files({10, 101, 20});
   names.push_back(folder_ / "missing");
-  ImageBatches batches(names, limits_, {}, {}, terminal_);
-  ImageBatch batch = batches.Next();
+  ImageBatches batches(names, limits_, {}, terminal_);
+  const ImageBatch batch = batches.Next();
   EXPECT_TRUE(batches.AtEnd());
   EXPECT_EQ(batch.names, names);
-  EXPECT_EQ(batch.request.images_size(), 2);
-
-  v1::ClassifyImageResponse response;
-  response.add_results()->mutable_classification()->add_logits(1);
-  response.add_results()->mutable_error()->set_message("images[1]: it is no image");
-  ASSERT_TRUE(PlaceResults(response, batch).ok());
-  EXPECT_EQ(batch.results[0].classification().logits(0), 1);
-  EXPECT_THAT(batch.results[1].error().message(), HasSubstr("101 bytes; the server accepts at most 100"));
-  EXPECT_EQ(batch.results[2].error().message(), "it is no image");
-  EXPECT_EQ(batch.results[3].error().code(), static_cast<int>(absl::StatusCode::kNotFound));
-}
-
-TEST_F(ImageBatchesTest, AnAnswerWithAnotherNumberOfResultsIsAnError) {
-  ImageBatches batches(Files({1, 1}), limits_, {}, {}, terminal_);
-  ImageBatch batch = batches.Next();
-  v1::ClassifyImageResponse response;
-  response.add_results();
-  EXPECT_EQ(PlaceResults(response, batch).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(batch.images.size(), 2);
+  ASSERT_EQ(batch.statuses.size(), 4);
+  EXPECT_TRUE(batch.statuses[0].ok() && batch.statuses[2].ok());
+  EXPECT_THAT(batch.statuses[1].message(), HasSubstr("101 bytes; the server accepts at most 100"));
+  EXPECT_EQ(batch.statuses[3].code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace longshort::client::image_batches_test

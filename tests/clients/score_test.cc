@@ -46,24 +46,6 @@ TEST_F(ScoreTest, ALineADocumentShowsCountsBitsAndRate) {
   EXPECT_THAT(output_, HasSubstr("         5          4         -2.7726     1.0000          -        500  -\n"));
 }
 
-TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
-  // The fake model takes 100 tokens, of a byte each.
-  EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kInvalid);
-  EXPECT_THAT(error_, HasSubstr("101 tokens"));
-  EXPECT_THAT(error_, HasSubstr("at most 100"));
-  EXPECT_THAT(error_, HasSubstr("--max-prompt-tokens=101"));
-  EXPECT_THAT(error_, HasSubstr("split --line-bytes=100"));
-  EXPECT_EQ(Run({"score"}, std::string(100, 'a')), ExitCode::kOk);
-}
-
-TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
-  server_.models.front().set_tokenizer("fairseq_characters");
-  std::string text;
-  for (int i = 0; i < 100; ++i) text += "\u00e9";  // 200 bytes
-  EXPECT_EQ(Run({"score"}, text), ExitCode::kOk) << error_;
-  EXPECT_EQ(Run({"score"}, text + "a"), ExitCode::kInvalid);
-}
-
 TEST_F(ScoreTest, JsonIsAResponseADocument) {
   score_.set_token_count(5);
   score_.set_bits_per_byte(2.5);

@@ -56,8 +56,6 @@ TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
   server_.models[0].mutable_limits()->set_message_bytes(40);
   const std::string lines =
       folder_.Write("lines", "a fine film\nof so many words that it is no message at all\nagain\n");
-  server_.models[0].mutable_classifier()->set_max_document_tokens(1000);
-  server_.models[0].set_tokenizer("listops");
   EXPECT_EQ(Run({"classify", "--json", "--lines", lines}), ExitCode::kInvalid);
   EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"precision\":\"fp32\",\"classification\""),
                              HasSubstr(":3\",\"precision\":\"fp32\",\"classification\"")));
@@ -65,9 +63,20 @@ TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
   EXPECT_THAT(output_, HasSubstr("bytes; the server accepts at most 40 (--max-message-bytes)"));
 }
 
+// The server reads only its beginning anyway.
+TEST_F(TextRunTest, ATruncatedDocumentIsCutToAMessage) {
+  server_.models[0].mutable_limits()->set_message_bytes(4096);
+  server_.models[0].mutable_classifier()->set_max_documents(2);
+  const std::string a = folder_.Write("a", std::string(10'000, 'a')), b = folder_.Write("b", std::string(5'000, 'b'));
+  ASSERT_EQ(Run({"classify", "--truncate", "--second", b, a}), ExitCode::kOk) << error_;
+  const v1::ScoreTextsRequest& request = server_.document_requests.front();
+  EXPECT_EQ(request.input().raw(), std::string(1536, 'a'));
+  EXPECT_EQ(request.second_input().raw(), std::string(1536, 'b'));
+  EXPECT_LE(request.ByteSizeLong(), 4096);
+  EXPECT_EQ(Run({"classify", a}), ExitCode::kInvalid);
+}
+
 TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
-  EXPECT_EQ(Run({"classify", "--json"}, "more than the model takes"), ExitCode::kInvalid);
-  EXPECT_THAT(output_, AllOf(StartsWith("{\"name\":\"-\",\"error\":{\"code\":3,"), HasSubstr("at most 20")));
   EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kInvalid);
   EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
 }
@@ -79,7 +88,6 @@ TEST_F(TextRunTest, HiddenFilesOfFoldersAreCounted) {
   EXPECT_EQ(Run({"classify", folder_ / "in"}), ExitCode::kOk);
   EXPECT_EQ(error_, "longshort: not read: 1 .*.txt, 1 .git/\n");
   server_.models[0].clear_classifier();
-  server_.models[0].mutable_limits()->set_prompt_tokens(100);
   EXPECT_EQ(Run({"score", folder_ / "in"}), ExitCode::kOk);
   EXPECT_EQ(error_, "longshort: not read: 1 .*.txt, 1 .git/\n");
 }
@@ -126,12 +134,15 @@ TEST_F(TextRunTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers)
 }
 
 TEST_F(TextRunTest, ABadDocumentIsAnErrorBesideItsNameAndTheOthersContinue) {
-  // Line 2 is refused by the server, line 3 is longer than the 20 tokens that the model takes.
+  // Line 2 is refused by the server, line 3 is no message of it.
+  server_.models[0].mutable_limits()->set_message_bytes(20);
   EXPECT_EQ(Run({"classify", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kInvalid);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));
   EXPECT_EQ(server_.document_requests.size(), 3);
   EXPECT_THAT(error_, HasSubstr("-:2: INVALID_ARGUMENT: input: it is refused\n"));
-  EXPECT_THAT(error_, HasSubstr("-:3: INVALID_ARGUMENT: the document has 24 tokens; the model accepts at most 20"));
+  EXPECT_THAT(
+      error_,
+      HasSubstr("-:3: INVALID_ARGUMENT: the document needs a message of 28 bytes; the server accepts at most 20"));
   EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 invalid or not allowed\n"));
 }
 
@@ -259,7 +270,7 @@ TEST_F(TextRunTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {
 
 TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   server_.models.front().clear_classifier();
-  server_.models.front().mutable_limits()->set_prompt_tokens(100);
+  server_.models.front().mutable_limits()->set_message_bytes(100);
   server_.score_document = [](const v1::ScoreTextsRequest& request) {
     v1::ScoreTextsResponse answer;
     answer.mutable_score()->set_token_count(static_cast<int64_t>(request.input().raw().size()));
@@ -274,7 +285,7 @@ TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   EXPECT_THAT(output_, HasSubstr(absl::StrCat(
                            "         2          0         -1.5000          -          -          -  ", first, "\n")));
   EXPECT_THAT(output_, EndsWith(third + "\n"));
-  EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: the document has 101 tokens")));
+  EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: the document needs a message of 105 bytes")));
 
   EXPECT_EQ(Run({"score", "--json", first, third}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr(absl::StrCat(

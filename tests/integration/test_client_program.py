@@ -41,6 +41,13 @@ def test_a_run_whose_output_cannot_be_written_ends(server: Server) -> None:
     assert done.stderr.endswith("standard output cannot be written: No space left on device\n")
 
 
+@pytest.mark.parametrize("form", ["", "--lines"])
+def test_a_pipe_is_read_like_a_file(server: Server, form: str) -> None:
+    command = f"{CLIENT} --server=127.0.0.1:{server.grpc_port} score {form} --json <(printf hello)"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["scores"][0]["token_count"] == "5"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_ends_a_run_that_waits_for_its_input(server: Server, number: signal.Signals) -> None:
     command = [CLIENT, f"--server=127.0.0.1:{server.grpc_port}", "score", "--lines", "--json", "-"]

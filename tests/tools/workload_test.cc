@@ -20,13 +20,12 @@ v1::GenerateRequest Generated(const Workload& workload, uint64_t seed, int64_t i
 }
 
 TEST(ParseWorkload, ReadsEveryKindOfValue) {
-  const Workload workload = Parsed("generate,name=mine,rate=2.5,prompt=32:64,shared=8,deadline=1m30s,metadata=a:b:c");
+  const Workload workload = Parsed("generate,name=mine,rate=2.5,prompt=32:64,shared=8,deadline=1m30s");
   EXPECT_EQ(workload.rpc, Rpc::kGenerateStream);
   EXPECT_EQ(workload.name, "mine");
   EXPECT_TRUE(workload.open_loop());
   EXPECT_EQ(workload.prompt.max, 64);
   EXPECT_EQ(workload.deadline, absl::Seconds(90));
-  EXPECT_EQ(workload.metadata_value, "b:c");
   EXPECT_FALSE(Parsed("score,concurrency=4").open_loop());
 }
 
@@ -49,8 +48,6 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,documents=3"), HasSubstr("[1, 2]"));
   EXPECT_THAT(error("score,rate=0"), HasSubstr("[1e-06, 1e+06]"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
-  EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));
-  EXPECT_THAT(error("score,metadata=key:\xff"), HasSubstr("printable ASCII"));
 }
 
 TEST(RequestSource, SeedAndIndexDecideTheRequest) {

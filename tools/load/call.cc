@@ -70,7 +70,6 @@ class UnaryCall final : public Call {
 Call::Call(const RunClock& clock, const Workload& workload, absl::Duration planned, OnEnd on_end)
     : clock_(clock), deadline_(workload.deadline), on_end_(std::move(on_end)) {
   outcome_.planned = planned;
-  if (!workload.metadata_key.empty()) context_.AddMetadata(workload.metadata_key, workload.metadata_value);
   if (!workload.authorization.empty()) context_.AddMetadata("authorization", workload.authorization);
 }
 

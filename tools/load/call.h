@@ -9,8 +9,8 @@
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "open_inference/v2/service.grpc.pb.h"
-#include "tools/load/call_outcome.h"
 #include "tools/load/request_source.h"
+#include "tools/load/summary.h"
 #include "tools/load/workload.h"
 
 namespace longshort::load {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "longshort/v1/inference.grpc.pb.h"
-#include "tools/load/call_outcome.h"
+#include "tools/load/summary.h"
 #include "tools/load/workload.h"
 
 namespace longshort::load {

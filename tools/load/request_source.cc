@@ -129,8 +129,7 @@ v1::ScoreTextRequest RequestSource::Score(int64_t index) const {
 v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
   v1::ClassifyImageRequest request;
   request.mutable_model()->set_name(workload_.model);
-  const std::string pixels = image_.empty() ? Pixels(index) : "";
-  const size_t bytes = pixels.size() / static_cast<size_t>(workload_.items);
+  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
   for (int64_t i = 0; i < workload_.items; ++i) {
     v1::Image& image = *request.add_images();
     if (!image_.empty()) {
@@ -141,15 +140,17 @@ v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
     tensor.set_height(static_cast<int32_t>(workload_.image_side));
     tensor.set_width(static_cast<int32_t>(workload_.image_side));
     tensor.set_channels(3);
-    tensor.set_uint8_values(pixels.substr(static_cast<size_t>(i) * bytes, bytes));
+    std::string& pixels = *tensor.mutable_uint8_values();
+    pixels.resize(static_cast<size_t>(workload_.image_side * workload_.image_side * 3));
+    for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
   }
   return request;
 }
 
 inference::ModelInferRequest RequestSource::InferDocuments(int64_t index) const {
   std::string raw;
-  for (int64_t i = 0; i < workload_.items; ++i) {
-    const v1::Input document = Prompt(index, static_cast<uint64_t>(index * workload_.items + i));
+  const v1::ScoreTextRequest request = Score(index);
+  for (const v1::Input& document : request.inputs()) {
     const auto length = static_cast<uint32_t>(document.text().size());
     raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
     raw.append(document.text());
@@ -159,14 +160,10 @@ inference::ModelInferRequest RequestSource::InferDocuments(int64_t index) const 
 
 inference::ModelInferRequest RequestSource::InferPixels(int64_t index) const {
   const int64_t side = workload_.image_side;
-  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, Pixels(index));
-}
-
-std::string RequestSource::Pixels(int64_t index) const {
-  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
-  std::string pixels(static_cast<size_t>(workload_.items * workload_.image_side * workload_.image_side * 3), '\0');
-  for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
-  return pixels;
+  std::string raw;
+  const v1::ClassifyImageRequest request = Classify(index);
+  for (const v1::Image& image : request.images()) raw += image.tensor().uint8_values();
+  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, std::move(raw));
 }
 
 absl::Duration PoissonArrivals::Next() {

@@ -34,8 +34,6 @@ class RequestSource final {
   // The same documents and pixels as requests of the Open Inference Protocol.
   inference::ModelInferRequest InferDocuments(int64_t index) const;
   inference::ModelInferRequest InferPixels(int64_t index) const;
-  // The pixels of all images of the call.
-  std::string Pixels(int64_t index) const;
   // A prompt: the tokens of the prefix that `index` has, then tokens drawn with the number `draw`.
   v1::Input Prompt(int64_t index, uint64_t draw) const;
 

@@ -1,5 +1,6 @@
-// Statistics of a run's outcomes. A pure function: it uses no clock and no server.
+// The outcomes of calls, and their statistics: a pure function, which uses no clock and no server.
 //
+// All times count from the run's start on a monotonic clock.
 // Calls count if they were planned within [begin, end), whenever they ended. Rates count the answers and tokens that
 // arrived within [begin, end), whenever their calls were planned.
 #pragma once
@@ -12,9 +13,33 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/status_code_enum.h"
-#include "tools/load/call_outcome.h"
 
 namespace longshort::load {
+
+// The arrival of a message with tokens.
+struct TokenArrival {
+  absl::Duration at;
+  int64_t tokens = 0;  // at least 1; more if the client or the server was busy
+};
+
+struct CallOutcome {
+  // When the call was due: the planned arrival (open loop), or the time when its caller became free (closed loop).
+  absl::Duration planned;
+  // When the call was passed to gRPC. Later than `planned` if the client itself was late.
+  absl::Duration sent;
+  absl::Duration ended;
+  std::vector<TokenArrival> arrivals;  // of a streaming call, in order of time
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string error;  // the status message; empty if the code is OK
+  // This program cancelled the call because the run was over.
+  bool cut_off = false;
+
+  int64_t tokens() const {
+    int64_t sum = 0;
+    for (const TokenArrival& arrival : arrivals) sum += arrival.tokens;
+    return sum;
+  }
+};
 
 // A set of measured durations. It keeps every sample, so percentiles are exact.
 //

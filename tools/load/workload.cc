@@ -1,11 +1,9 @@
 #include "tools/load/workload.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -31,21 +29,6 @@ absl::Status ReadNumbers(const std::string& text, const OptionRange<int64_t>& al
   LS_RETURN_IF_ERROR(allowed.Check(range->max));
   if (range->min <= range->max) return absl::OkStatus();
   return absl::InvalidArgumentError("must be N or MIN:MAX, where MIN is at most MAX");
-}
-
-absl::Status ReadMetadata(const std::string& text, Workload* workload) {
-  const std::pair<std::string, std::string> pair = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  if (pair.first.empty() || pair.second.empty()) return absl::InvalidArgumentError("must be KEY:VALUE");
-  const bool is_key = std::all_of(pair.first.begin(), pair.first.end(), [](char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_' || c == '.';
-  });
-  if (!is_key || !std::all_of(pair.second.begin(), pair.second.end(), absl::ascii_isprint)) {
-    return absl::InvalidArgumentError(
-        "must be KEY:VALUE, where KEY has only a-z, 0-9, '-', '_' and '.', and VALUE only printable ASCII characters");
-  }
-  workload->metadata_key = pair.first;
-  workload->metadata_value = pair.second;
-  return absl::OkStatus();
 }
 
 // The keys that follow the word for the RPC.
@@ -89,8 +72,6 @@ OptionTable KeysOf(Workload& to) {
   keys.Add("image", "FILE", "image file to send instead of random pixels", &to.image_file);
   keys.Add("deadline", "TIME", "deadline of each call, for example 500ms; default: none", &to.deadline,
            {absl::Milliseconds(1), absl::InfiniteDuration()});
-  keys.AddCustom("metadata", "KEY:VALUE", "", "metadata of each call; default: none",
-                 [&to](const std::string& text) { return ReadMetadata(text, &to); });
   return keys;
 }
 

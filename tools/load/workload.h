@@ -61,9 +61,6 @@ struct Workload {
 
   // Deadline of each call; infinite: none.
   absl::Duration deadline = absl::InfiniteDuration();
-  // A key and value of call metadata; an empty key: none.
-  std::string metadata_key;
-  std::string metadata_value;
   // Value of the metadata `authorization`, made from --token-file; empty: none.
   std::string authorization;
 
