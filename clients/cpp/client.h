@@ -8,10 +8,12 @@
 // Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
 // `timeout` has passed, CANCELLED if Cancel was called. Calls that the server did not accept, or whose connection was
 // lost, are made again within `timeout` (retries.h), except for exports and imports, whose parts can be read only once.
+// A server that no call has reached yet, and that refuses the connection, is not waited for.
 //
 // Thread-safe: all calls share one connection.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -124,6 +126,7 @@ class Client final {
   std::unique_ptr<v1::Models::Stub> models_;
   std::unique_ptr<v1::Sessions::Stub> sessions_;
 
+  std::atomic<bool> reached_ = false;  // a call did not end with UNAVAILABLE
   Mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_ ABSL_GUARDED_BY(mutex_);
   absl::Notification cancelled_;

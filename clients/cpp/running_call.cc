@@ -37,6 +37,9 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
   return WithRetryAfter(result, absl::string_view(pushback->second.data(), pushback->second.size()));
 }
 
+// A pushback that forbids a retry is any text that is no number.
+constexpr absl::string_view kNever = "never";
+
 // gRPC aborts on invalid metadata. Without it, the server's error explains what is wrong with the id.
 bool CanBeMetadata(const std::string& value) {
   return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -62,7 +65,10 @@ void Client::RunningCall::Leave() {
 absl::Status Client::RunningCall::StatusOf(const grpc::Status& status) {
   Leave();
   if (!status.ok() && was_cancelled_) return absl::CancelledError(kCancelledHere);
-  return ToAbslStatus(status, context_);
+  absl::Status result = ToAbslStatus(status, context_);
+  if (!absl::IsUnavailable(result)) client_.reached_ = true;
+  const bool is_wrong_address = !client_.reached_ && absl::StrContains(result.message(), "Connection refused");
+  return is_wrong_address ? WithRetryAfter(result, kNever) : result;
 }
 
 bool CancelledHere(const absl::Status& status) {

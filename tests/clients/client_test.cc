@@ -224,6 +224,23 @@ TEST(Client, CallsAboutModelsAndSessionsAreRepeatedLikeAllOthers) {
   EXPECT_TRUE(is_repeated(client.Tokenize({}).status()));
 }
 
+TEST(Client, AWrongAddressIsNotWaitedForButAServerThatLeftIs) {
+  // Five attempts take at least 3.75 s.
+  const auto is_tried_again = [](Client& client) {
+    const absl::Time begin = absl::Now();
+    EXPECT_TRUE(absl::IsUnavailable(client.ListModels().status()));
+    return absl::Now() - begin > absl::Seconds(3);
+  };
+  auto server = std::make_unique<FakeServer>();
+  const std::string address = server->address();
+  Client client({.server = address});
+  EXPECT_TRUE(client.ListModels().ok());
+  server.reset();
+  EXPECT_TRUE(is_tried_again(client));
+  Client other({.server = address});
+  EXPECT_FALSE(is_tried_again(other));
+}
+
 TEST(Client, AStreamOfTextIsRepeatedBeforeItsFirstMessageOnly) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
