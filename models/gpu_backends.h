@@ -21,12 +21,12 @@ class GpuBackends {
 
   // Call before the calling thread copies weights to the device for a worker that it creates afterwards.
   virtual void BeginLoading(const WorkerDevice& device) const = 0;
-  // Prepares a language model: PrepareForGpu (models/language_model/backends.h).
+  // Prepares a language model: PrepareForGpu (models/families/language_model/backends.h).
   // Errors: INVALID_ARGUMENT if there is no such GPU.
   virtual absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                                  const std::function<void()>& between) const = 0;
   // Creates the GPU ops that the layers of one classifier worker use. `head_width`: of the model's widest heads.
-  // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention).
+  // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention.
   virtual absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                               int64_t head_width) const = 0;
   // GPU memory that the graphs of one classifier worker use, in addition to weights and LibTorch's tensors.

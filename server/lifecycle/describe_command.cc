@@ -13,9 +13,9 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/costs/config_page.h"
-#include "models/costs/costs.h"
-#include "models/costs/presets.h"
+#include "models/families/config_page.h"
+#include "models/families/costs.h"
+#include "models/families/presets.h"
 
 namespace longshort::server {
 namespace {

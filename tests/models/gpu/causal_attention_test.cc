@@ -1,7 +1,5 @@
 // The attention kernels on the tested device, against plain sums in double precision.
 
-#include "models/gpu/causal_attention.h"
-
 #include <cmath>
 #include <memory>
 #include <set>
@@ -10,7 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/gpu/attention_tile.h"
+#include "models/ops/causal_attention/attention_tile.h"
+#include "models/ops/causal_attention/causal_attention_gpu.h"
 #include "tests/models/gpu/attention_problem.h"
 #include "tests/models/gpu/tested_device.h"
 

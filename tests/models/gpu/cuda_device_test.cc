@@ -1,6 +1,6 @@
 // The CUDA device, in builds that have it. Most machines that compile it have no GPU.
 
-#include "models/gpu/cuda_device.h"
+#include "models/device/cuda_device.h"
 
 #include <cstring>
 

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 #include "tests/models/gpu/emulation/every_order.h"
 
 namespace longshort::models::cuda::emulation_test {

@@ -1,4 +1,4 @@
-#include "models/gpu/gpu_upload.h"
+#include "models/device/gpu_upload.h"
 
 #include <algorithm>
 #include <memory>

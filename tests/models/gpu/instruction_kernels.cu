@@ -1,4 +1,4 @@
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 #include "tests/models/gpu/instruction_kernels.h"
 
 namespace longshort::models::cuda {

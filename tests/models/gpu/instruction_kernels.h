@@ -1,10 +1,10 @@
-// A kernel for each instruction of models/gpu/device.h, for the emulator and for GPUs.
+// A kernel for each instruction of models/device/device.h, for the emulator and for GPUs.
 #pragma once
 
 #include <cstdint>
 
-#include "models/gpu/kernel_call.h"
-#include "models/gpu/pages.h"
+#include "models/device/kernel_call.h"
+#include "models/device/pages.h"
 
 namespace longshort::models::cuda {
 

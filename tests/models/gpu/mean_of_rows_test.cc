@@ -1,6 +1,6 @@
 // Means of items' rows on the tested device, against plain sums in double precision.
 
-#include "models/gpu/mean_of_rows.h"
+#include "models/ops/rows/mean_of_rows.h"
 
 #include <cmath>
 #include <memory>

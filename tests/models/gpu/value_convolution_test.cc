@@ -1,6 +1,6 @@
 // The convolution of values on the tested device, against plain sums in double precision.
 
-#include "models/gpu/value_convolution.h"
+#include "models/ops/document_attention/value_convolution.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/gpu/document_tiles.h"
+#include "models/ops/document_attention/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "models/gpu/kernel_call.h"
+#include "models/device/kernel_call.h"
 
 namespace longshort::models::cuda::emulated {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 #include "tests/models/gpu/emulation/block.h"
 
 namespace longshort::models::cuda {

@@ -1,0 +1,53 @@
+// Bidirectional long-short attention of one head over one document, and its gradient. It equals the reference op
+// (models/ops/document_attention/long_short_attention_1d.h) up to rounding.
+//
+// Only pairs of a query and a key that it sees are computed. The forward pass stores one number per query for the
+// gradient, which recomputes the probabilities.
+#pragma once
+
+#include <cstdint>
+
+#include "models/ops/rows/head_rows.h"
+#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/window_segment.h"
+
+namespace longshort::models::cpu {
+
+struct DocumentHead {
+  int64_t head_width = 0;
+  int64_t rows = 0;                         // of queries, keys and values
+  int64_t shared = 0;                       // vectors that every query sees
+  const WindowSegment* segments = nullptr;  // each row is a query of one segment, in row order
+  int64_t segment_count = 0;
+
+  float query_scale = 0;  // of the queries: 1/sqrt(head_width)
+  HeadRows<const float> queries;
+  HeadRows<const float> keys, values;
+  HeadRows<const float> shared_keys, shared_values;
+};
+
+struct DocumentOutput {
+  HeadRows<float> attended;   // written
+  float* log_sums = nullptr;  // [rows], written: log of the sum of e^score over the keys that each query sees
+};
+
+// Results of the forward pass, and the outputs of the gradient; all outputs are written.
+struct DocumentGradients {
+  HeadRows<const float> attended;
+  const float* log_sums = nullptr;  // from AttendDocument
+  HeadRows<float> queries;
+  HeadRows<float> keys, values;
+  HeadRows<float> shared_keys, shared_values;
+};
+
+// Size of a call's `scratch`, in floats.
+int64_t AttendDocumentScratchFloats(const DocumentHead& head);
+int64_t DocumentGradientScratchFloats(const DocumentHead& head);
+
+// REQUIRES: every query sees at least one key; the processor supports `set`.
+void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch,
+                    InstructionSet set = BestInstructionSet());
+void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,
+                           InstructionSet set = BestInstructionSet());
+
+}  // namespace longshort::models::cpu

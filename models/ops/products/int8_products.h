@@ -1,0 +1,57 @@
+// Products of float32 rows with panels of int8 weights, and the row-wise work around products of bfloat16 numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/rows/head_rows.h"
+#include "models/ops/rows/instruction_set.h"
+
+namespace longshort::models::cpu {
+
+// Outputs of a panel of weights.
+inline constexpr int64_t kPanelOutputs = 64;
+// Inputs that share a scale.
+inline constexpr int64_t kGroupInputs = 64;
+
+// Adjacent inputs of an output, whose numbers share a word of 32 bits.
+inline constexpr int64_t kWordInputs = 4;
+
+// The weights of kPanelOutputs outputs for some inputs: numbers [inputs / kWordInputs][kPanelOutputs][kWordInputs]. A
+// weight is its number times the scale of its group and output: scales [groups][kPanelOutputs]. The last group may be
+// shorter.
+struct Int8Panel {
+  const int8_t* numbers = nullptr;
+  const float* scales = nullptr;
+  int64_t inputs = 0;  // a multiple of kWordInputs
+};
+
+// Writes out [count][kPanelOutputs] = rows [count][panel.inputs] * panel. REQUIRES: the processor supports `set`.
+void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
+                  InstructionSet set = BestInstructionSet());
+
+// Writes the panel's weights, [inputs][kPanelOutputs].
+void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights, InstructionSet set = BestInstructionSet());
+
+// Widens bfloat16 weights in pairs of inputs, [inputs / 2][kPanelOutputs][2], to [inputs][kPanelOutputs].
+void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights,
+                InstructionSet set = BestInstructionSet());
+
+// Writes the panel's weights, rounded to bfloat16, in pairs of inputs: [inputs / 2][kPanelOutputs][2], as bfloat16
+// products read them.
+void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set = BestInstructionSet());
+
+// Rounds to the nearest bfloat16, halves to even.
+void RoundToBFloat16(const float* from, int64_t count, BFloat16* to, InstructionSet set = BestInstructionSet());
+
+// What is added to a product, row by row. Null data: nothing.
+struct Summands {
+  const float* bias = nullptr;  // [columns]
+  HeadRows<const float> rows = {};
+};
+
+// Adds the bias to rows [count][columns], then takes gelu of them, by erf, if `gelu`, then adds the other rows.
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu,
+                   InstructionSet set = BestInstructionSet());
+
+}  // namespace longshort::models::cpu
