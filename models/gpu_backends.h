@@ -12,6 +12,7 @@ namespace longshort::models {
 
 struct Decoder;
 class GpuItemAttention;
+class GpuLoss;
 struct PreparedDevice;
 
 // Thread-safe.
@@ -21,7 +22,7 @@ class GpuBackends {
 
   // Call before the calling thread copies weights to the device for a worker that it creates afterwards.
   virtual void BeginLoading(const WorkerDevice& device) const = 0;
-  // Prepares a language model: PrepareForGpu (models/families/language_model/backends.h).
+  // Prepares a language model: PrepareForGpu (models/families/language_model/backend.h).
   // Errors: INVALID_ARGUMENT if there is no such GPU.
   virtual absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                                  const std::function<void()>& between) const = 0;
@@ -33,5 +34,13 @@ class GpuBackends {
   virtual int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const = 0;
   virtual int64_t DocumentGraphBytes(int64_t classes) const = 0;
 };
+
+// The GPUs of this machine; none without a driver. This and MakeCudaBackends are only in builds with CUDA
+// (LONGSHORT_CUDA).
+Gpus FindCudaGpus();
+
+// Creates the backends. Also makes LibTorch compute float32 products in float32 on GPUs (no TF32), and sum in float32.
+// `loss` is notified if a GPU fails.
+std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss);
 
 }  // namespace longshort::models

@@ -1,11 +1,10 @@
-#include "models/device/cuda_device.h"
-
 #include <cuda_runtime_api.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "models/device/gpu_device.h"
 
 namespace longshort::models {
 namespace {

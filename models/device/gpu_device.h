@@ -1,6 +1,6 @@
 // The interface of a GPU for a worker: memory, one stream of work, graphs. Each method is one or two CUDA calls
-// (cuda_device.h). Tests have a device that runs kernels on the CPU and checks the rules below. No CUDA and no LibTorch
-// here.
+// (cuda_device.cc). Tests have a device that runs kernels on the CPU and checks the rules below. No CUDA and no
+// LibTorch here.
 //
 // Methods queue work in order and return at once. Queued work accesses only pinned host memory. The host must not touch
 // memory that queued work uses until Wait or Synchronize returns.
@@ -92,5 +92,23 @@ class GpuDevice {
 
   virtual bool has_failed() const = 0;
 };
+
+// For MakeCudaDevice.
+struct CudaDeviceOptions {
+  int number = 0;
+  // The cudaStream_t for queued work; it must outlive the device. Pass LibTorch's current stream if its calls must be
+  // in order with kernels. Null: the device creates its own stream.
+  void* stream = nullptr;
+  // Called by BeforeLibraryCalls. Makes the stream current in the calling thread, for devices that several threads use
+  // in turn.
+  std::function<void()> before_library_calls = [] {};
+  // Called around a capture, so that LibTorch's allocator reserves the graph's memory.
+  std::function<void()> before_capture = [] {};
+  std::function<void()> after_capture = [] {};
+};
+
+// Opens a device on the CUDA runtime. Compiled only with a CUDA toolkit (LONGSHORT_CUDA).
+// Errors: UNAVAILABLE if there is no driver or no such GPU.
+absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOptions& options);
 
 }  // namespace longshort::models

@@ -1,17 +1,22 @@
-// Owns a piece of GPU memory, or of pinned host memory.
+// Memory of a GPU, and uploads to it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "models/device/gpu_device.h"
 
 namespace longshort::models {
 
-// Empty by default. The device must outlive it, and no queued work may use it when it is freed.
+// Owns a piece of GPU memory, or of pinned host memory. Empty by default. The device must outlive it, and no queued
+// work may use it when it is freed.
 class GpuMemory final {
  public:
   GpuMemory() = default;
@@ -58,6 +63,66 @@ class GpuMemory final {
   void* memory_ = nullptr;
   size_t bytes_ = 0;
   bool pinned_ = false;
+};
+
+// Repeated uploads to a GPU: the caller writes to pinned memory, which is copied asynchronously.
+// Thread: the worker's.
+class GpuUpload final {
+ public:
+  // The device must outlive it.
+  explicit GpuUpload(GpuDevice& device) : device_(device) {}
+
+  // Reserves device memory for uploads of up to `bytes`. All uploads that are no larger have the same device address.
+  // Errors: those of GpuDevice.
+  absl::Status Reserve(size_t bytes) {
+    if (memory_.bytes() >= bytes) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(device_.Synchronize());
+    memory_ = {};
+    LS_ASSIGN_OR_RETURN(memory_, GpuMemory::OnDevice(device_, bytes, GpuMemoryUse::kLibraryToo));
+    return absl::OkStatus();
+  }
+
+  // Returns host memory for the next upload of `bytes` >= 1. Waits only for the upload before the last one.
+  // Errors: those of GpuDevice.
+  absl::StatusOr<char*> Begin(size_t bytes) {
+    Staging& staging = stagings_[++turn_ % stagings_.size()];
+    if (staging.copied != nullptr) LS_RETURN_IF_ERROR(device_.Wait(*staging.copied));
+    if (staging.memory.bytes() < bytes) {
+      LS_ASSIGN_OR_RETURN(staging.memory, GpuMemory::Pinned(device_, Larger(staging.memory, bytes)));
+    }
+    bytes_ = bytes;
+    return staging.memory.data();
+  }
+  // Queues the copy of the data written since Begin. REQUIRES: Begin was the last call.
+  // Errors: those of GpuDevice.
+  absl::Status Queue() {
+    if (memory_.bytes() < bytes_) LS_RETURN_IF_ERROR(Reserve(Larger(memory_, bytes_)));
+    Staging& staging = stagings_[turn_ % stagings_.size()];
+    LS_RETURN_IF_ERROR(device_.Copy(memory_.data(), staging.memory.data(), bytes_));
+    LS_ASSIGN_OR_RETURN(staging.copied, device_.Record());
+    return absl::OkStatus();
+  }
+
+  // Device address of the latest upload. Valid until the next Queue.
+  template <typename T>
+  T* as() const {
+    return memory_.as<T>();
+  }
+
+ private:
+  // Host memory of one upload.
+  struct Staging {
+    GpuMemory memory;                  // pinned
+    std::unique_ptr<GpuEvent> copied;  // null: no copy was queued
+  };
+
+  static size_t Larger(const GpuMemory& memory, size_t bytes) { return std::max(bytes, 2 * memory.bytes()); }
+
+  GpuDevice& device_;
+  std::array<Staging, 2> stagings_;  // taken in turn
+  int64_t turn_ = 0;
+  size_t bytes_ = 0;
+  GpuMemory memory_;
 };
 
 }  // namespace longshort::models

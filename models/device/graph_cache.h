@@ -1,4 +1,4 @@
-// Runs a classifier's batches as graphs, one for each bucket (models/device/graph_buckets.h). A graph replaces hundreds
+// Runs a classifier's batches as graphs, one for each bucket (models/device/model_gpu.h). A graph replaces hundreds
 // of launches by one. Thread: the worker's.
 #pragma once
 
@@ -14,7 +14,6 @@
 #include "base/status_macros.h"
 #include "models/device/gpu_device.h"
 #include "models/device/gpu_memory.h"
-#include "models/device/gpu_upload.h"
 
 namespace longshort::models {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/device/timed_steps.h"
+#include "models/device/thread_choice.h"
 
 namespace longshort::models {
 

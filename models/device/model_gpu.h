@@ -1,7 +1,8 @@
-// The GPU of a model. The only header of this folder that uses LibTorch.
+// The GPU of a model, for code that uses LibTorch, and the sizes of its graphs.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -18,10 +19,37 @@
 #include "models/device/gpu_device.h"
 #include "models/device/gpu_loss.h"
 #include "models/device/gpu_memory.h"
-#include "models/device/graph_buckets.h"
 #include "models/device/pages.h"
 
 namespace longshort::models {
+
+// --- graph buckets: the sizes of steps and batches that GPUs run as graphs ---
+//
+// A graph has a fixed size. So a worker captures a graph for each bucket. A step or batch runs as the smallest bucket
+// that fits it, padded to the bucket's size. A step or batch that fits no bucket runs without a graph.
+
+// The largest buckets. For larger steps and batches, launch overhead does not matter.
+struct GraphLimits {
+  // Rows of a language model's step. Its graphs are captured after the pages are allocated.
+  int64_t rows = 512;
+  // Images, of the size in the classifier's configuration.
+  int64_t images = 32;
+  // Documents in a batch, and their total rows.
+  int64_t documents = 32;
+  int64_t document_rows = 4096;
+};
+
+// Rows of a step, smallest first. Sizes first double; they grow by half where arithmetic dominates launch overhead.
+inline constexpr int64_t kStepRowBuckets[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
+
+// Classifiers' buckets, largest first: the memory that LibTorch reserves for the first graph then suffices for the
+// others, which reuse it. There is a graph for every combination of rows and documents.
+inline constexpr int64_t kDocumentRowBuckets[] = {4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256, 192, 128, 64};
+inline constexpr int64_t kDocumentBuckets[] = {32, 16, 8, 4, 2, 1};
+// Padding is less than a fifth of the batch.
+inline constexpr int64_t kImageBuckets[] = {32, 28, 24, 20, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1};
+
+// --- the GPU ---
 
 struct ModelGpu {
   // The LibTorch device of its tensors.

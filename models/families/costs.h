@@ -12,13 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/families/cvt/cvt_config.h"
-#include "models/families/language_model/language_model_config.h"
-#include "models/families/text_classifier/text_classifier_config.h"
-#include "models/families/vil/vil_config.h"
 #include "models/weights/tensors.h"
 
 namespace longshort::models {
@@ -57,33 +51,8 @@ struct ModelDescription {
   double work() const;
 };
 
-ModelDescription Describe(const LanguageModelConfig& config);
-ModelDescription Describe(const TextClassifierConfig& config);
-ModelDescription Describe(const VilConfig& config);
-ModelDescription Describe(const CvtConfig& config);
-
-// The stages of an image classifier in order, then the head (the last layer norm, pooling and the linear map), for one
-// image. The size for a CvT*-LS is in pixels, and CheckCvtImageSize must accept it. Window attention counts all places
-// of a window, as it is computed and as in the published figures, although places outside the grid have no token. Batch
-// norms count like layer norms, as in training; serving folds them into the convolutions.
-std::vector<StageCost> VilCosts(const VilConfig& config);
-std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width);
-// The sum of the multiply-adds of all stages.
-double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
-
 // Adds the number of elements of each trained tensor to a stage: `stage_of` returns the index in `stages` for its name.
 void AddParameters(absl::Span<const TensorShape> tensors, std::vector<StageCost>& stages,
                    const std::function<size_t(std::string_view name)>& stage_of);
-
-// Describes a config.json of any architecture. `name` is the file's name in errors.
-// Errors: INVALID_ARGUMENT naming the file and the problem.
-absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name);
-
-// Adds the line "classes 3: daisy, rose, tulip" to the task of a classifier, in the form of `longshort models`: the
-// first 10 names of labels.txt. Errors: as ParseLabels.
-absl::Status NameClasses(std::string_view labels_text, const std::string& name, ModelDescription& description);
-
-// The description as a table, with totals and an explanation of the counts. Ends with a newline.
-std::string ToText(const ModelDescription& description);
 
 }  // namespace longshort::models

@@ -1,5 +1,3 @@
-#include "models/families/cuda_backends.h"
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,8 +13,9 @@
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAFunctions.h"
 #include "c10/cuda/CUDAStream.h"
-#include "models/device/cuda_device.h"
-#include "models/families/language_model/backends.h"
+#include "models/device/gpu_device.h"
+#include "models/device/gpu_loss.h"
+#include "models/families/language_model/backend.h"
 #include "models/gpu_backends.h"
 #include "models/ops/item_attention/documents_on_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"

@@ -3,15 +3,35 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/families/loaded_model.h"
+#include "models/classifier.h"
 #include "models/images/image_header.h"
 #include "models/load_options.h"
+#include "models/model.h"
+#include "models/tokenizer/tokenizer.h"
 
 namespace longshort::models {
+
+// A loaded model, with its tokenizer or preprocessor, in plain types.
+struct LoadedLanguageModel {
+  LanguageModelWeights weights;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that accepts only ids
+};
+
+struct LoadedClassifier {
+  ClassifierWeights weights;
+  // For a text classifier; null for one that accepts only ids.
+  std::shared_ptr<const TextEncoder> tokenizer;
+  // For a classifier of images or pixel sequences.
+  std::shared_ptr<const ImagePreprocessor> preprocessor;
+};
+
+using LoadedModel = std::variant<LoadedLanguageModel, LoadedClassifier>;
 
 struct LoadGuard {
   // Returns whether loading should stop. The loading thread calls it often. Null: never stop.

@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "models/families/classifiers.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/train/divided_data.h"

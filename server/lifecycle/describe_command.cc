@@ -13,9 +13,8 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/families/config_page.h"
 #include "models/families/costs.h"
-#include "models/families/presets.h"
+#include "models/families/describe.h"
 
 namespace longshort::server {
 namespace {

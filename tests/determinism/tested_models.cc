@@ -5,7 +5,9 @@
 
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
-#include "models/families/classifiers.h"
+#include "models/families/cvt/cvt_network.h"
+#include "models/families/text_classifier/text_network.h"
+#include "models/families/vil/vil_network.h"
 #include "models/weights/model_directory.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/families/cvt/random_cvt.h"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/families/costs.h"
+#include "models/families/describe.h"
 #include "models/families/vil/vil_config.h"
 #include "tests/fuzz/require.h"
 

@@ -23,7 +23,7 @@
 #include "base/option_table.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
-#include "models/families/language_model/language_model.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "models/families/load_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/families/costs.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
@@ -77,5 +78,12 @@ std::string ToJson(const CvtConfig& config);
 // The tensors of a CvT*-LS in model.safetensors, in the order of use: stage by stage, then `norm` and `head`. All are
 // trained, except the batch norms' running statistics. REQUIRES: CheckCvtConfig accepts `config`.
 std::vector<TensorShape> CvtTensors(const CvtConfig& config);
+
+ModelDescription Describe(const CvtConfig& config);
+// As VilCosts, for an image of this size in pixels, which CheckCvtImageSize must accept. Batch norms count like layer
+// norms, as in training; serving folds them into the convolutions.
+std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width);
+// The sum of the multiply-adds of all stages.
+double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
 
 }  // namespace longshort::models

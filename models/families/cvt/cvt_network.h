@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
+#include "models/classifier.h"
 #include "models/families/cvt/cvt_attention.h"
 #include "models/families/cvt/cvt_config.h"
-#include "models/families/cvt/separable_convolution.h"
+#include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/named_tensors.h"
+#include "models/ops/layers/stored_tensor.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 
@@ -71,5 +74,9 @@ struct CvtNetwork {
 // Builds the network from `tensor`, which returns each stored tensor by its name in model.safetensors, with its shape
 // in CvtTensors. Values are not copied.
 CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor);
+
+// Loads a CvT*-LS for serving. It accepts images of any size that CheckCvtImageSize accepts.
+// Errors: those of ParseCvtConfig, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
+absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options);
 
 }  // namespace longshort::models

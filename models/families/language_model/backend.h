@@ -1,7 +1,7 @@
 // A language model on a device, for one worker: pages, and steps that read and write them.
 //
 // The runner (transformer_ls.h) checks and plans a step. The creator of a backend has prepared the model's weights for
-// the device (backends.h).
+// the device (PrepareDecoder).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/device/model_gpu.h"
+#include "models/families/language_model/decoder.h"
 #include "models/families/language_model/step_plan.h"
+#include "models/gpu_backends.h"
 #include "models/model.h"
 #include "models/worker_device.h"
 
@@ -54,5 +57,19 @@ struct PreparedDevice : PageFormat {
   // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails; those of GpuDevice.
   std::function<absl::StatusOr<std::unique_ptr<LanguageModelBackend>>(const WorkerDevice& worker)> new_backend;
 };
+
+// Prepares the decoder, whose tensors are on the host, for a device: its matrices in the device's memory order, and
+// tables that depend on the weights alone. Calls `between` repeatedly, which may throw.
+// `gpus` prepares it for a GPU; null: no GPU support.
+// Throws what LibTorch throws. Errors: UNIMPLEMENTED for a kind of device that has no backend.
+absl::StatusOr<PreparedDevice> PrepareDecoder(
+    Decoder decoder, const WorkerDevice& device, const GpuBackends* gpus = nullptr,
+    const std::function<void()>& between = [] {});
+
+// The same for the CPU and for a GPU. Pages hold bfloat16 if the decoder's matrices that multiply tokens do, else
+// float32.
+PreparedDevice PrepareForCpu(Decoder decoder, const std::function<void()>& between);
+// Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
+absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder decoder, ModelGpu gpu, const std::function<void()>& between);
 
 }  // namespace longshort::models

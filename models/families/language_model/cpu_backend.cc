@@ -11,13 +11,11 @@
 #include "c10/core/InferenceMode.h"
 #include "models/device/kept_memory.h"
 #include "models/device/library.h"
-#include "models/device/timed_steps.h"
-#include "models/families/language_model/backends.h"
-#include "models/families/language_model/distance_tables.h"
+#include "models/device/thread_choice.h"
+#include "models/families/language_model/backend.h"
 #include "models/families/language_model/page_storage.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
-#include "models/ops/causal_attention/tile_attention.h"
-#include "models/ops/landmarks/chunk_mixing.h"
+#include "models/ops/landmarks/dynamic_projection.h"
 #include "models/ops/products/packed_matrix.h"
 
 namespace longshort::models {

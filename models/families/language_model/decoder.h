@@ -1,7 +1,7 @@
 // The weights of a language model as tensors, for loading, serving and training.
 //
 // The functions of a layer here are row-wise. The step on the CPU and the trainer call them; these differ only in the
-// source of attention's keys (cache pages, or tensors with gradients). gpu_layers.h has the GPU's form.
+// source of attention's keys (cache pages, or tensors with gradients). gpu_decoder.h has the GPU's form.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "models/families/language_model/language_model_config.h"
 #include "models/ops/causal_attention/causal_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/named_tensors.h"
+#include "models/ops/layers/stored_tensor.h"
 
 namespace longshort::models {
 
@@ -85,5 +85,25 @@ struct Decoder {
 // shape in LanguageModelTensors). Matrices that multiply tokens are cast to bfloat16 if that is `product_type`; kChar
 // does not change them before Pack. All others stay float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor);
+
+// --- whole segments of a batch of streams: differentiable; the trainer runs it, and it is the simple reference of the
+// served step (transformer_ls.h) ---
+
+// The memory of a batch of streams between calls, for one layer. Gradients do not pass through it.
+struct LayerMemory {
+  at::Tensor window_keys, window_values;  // [batch, W-1, d], after DualLN
+  at::Tensor memory_keys, memory_values;  // [batch, M/C*R, d], compressed ("mix, then project"), oldest first
+};
+
+// One LayerMemory per layer.
+using StreamMemory = std::vector<LayerMemory>;
+
+// The memory before a stream's first token: M zero rows in every layer.
+StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch);
+
+// Reads `ids` [batch, T] int64, T a multiple of L, from the start of a segment. Replaces `memory` by the memory after
+// them.
+//   returns  logits [batch, T, V]
+at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory);
 
 }  // namespace longshort::models

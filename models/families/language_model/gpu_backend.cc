@@ -11,9 +11,8 @@
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
 #include "models/device/pages.h"
-#include "models/families/language_model/backends.h"
+#include "models/families/language_model/backend.h"
 #include "models/families/language_model/gpu_decoder.h"
-#include "models/families/language_model/gpu_layers.h"
 #include "models/families/language_model/gpu_pages.h"
 #include "models/families/language_model/gpu_step.h"
 

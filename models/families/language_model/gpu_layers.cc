@@ -1,12 +1,11 @@
-#include "models/families/language_model/gpu_layers.h"
-
 #include <cmath>
 #include <utility>
 
 #include "ATen/Functions.h"
 #include "models/device/pages.h"
+#include "models/families/language_model/gpu_decoder.h"
 #include "models/ops/causal_attention/cache_rows.h"
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/rows/rows.h"
 
 namespace longshort::models {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
-#include "models/device/graph_buckets.h"
+#include "models/device/model_gpu.h"
 #include "models/device/pages.h"
 
 namespace longshort::models {

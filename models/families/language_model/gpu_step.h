@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "models/device/gpu_device.h"
 #include "models/device/gpu_memory.h"
-#include "models/device/gpu_upload.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/families/language_model/step_plan.h"
 #include "models/ops/causal_attention/query_tiles.h"

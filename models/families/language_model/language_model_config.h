@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/families/costs.h"
 #include "models/model.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/tensors.h"
@@ -63,5 +64,7 @@ std::string ToJson(const LanguageModelConfig& config);
 // The output embedding is the input embedding (tied), and is stored once. Position frequencies (pos_emb.inv_freq) are
 // stored, because training in half precision rounds them.
 std::vector<TensorShape> LanguageModelTensors(const LanguageModelConfig& config);
+
+ModelDescription Describe(const LanguageModelConfig& config);
 
 }  // namespace longshort::models

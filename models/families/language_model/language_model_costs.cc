@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/families/costs.h"
+#include "models/families/language_model/language_model_config.h"
 
 namespace longshort::models {
 namespace {

@@ -9,8 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "ATen/core/Tensor.h"
 #include "absl/status/status.h"
+#include "models/families/language_model/decoder.h"
 #include "models/model.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
 
@@ -112,6 +115,22 @@ class OpenChunkStorage final {
   const OpenChunkLayout layout_;
   int64_t pages_ = 0;
   MappedMemory<float> memory_;
+};
+
+// Position terms of every layer and head, laid out for the attention kernel (DistanceTable).
+template <typename Element>
+class DistanceTables final {
+ public:
+  // Computes the positions of all layers. Their weights are not needed afterwards.
+  explicit DistanceTables(const Decoder& decoder);
+
+  cpu::DistanceTable<Element> Window(int64_t layer, int64_t head) const { return View(window_[layer], head); }
+  cpu::DistanceTable<Element> Chunk(int64_t layer, int64_t head) const { return View(chunk_[layer], head); }
+
+ private:
+  static cpu::DistanceTable<Element> View(const at::Tensor& tables, int64_t head);
+
+  std::vector<at::Tensor> window_, chunk_;  // of each layer: [heads, even width (/ 2), 64 + count + 64 (, 2)]
 };
 
 }  // namespace longshort::models

@@ -1,10 +1,9 @@
-#include "models/families/language_model/segment_forward.h"
-
 #include <cmath>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
+#include "models/families/language_model/decoder.h"
 #include "models/ops/landmarks/dynamic_projection.h"
 #include "models/ops/layer_halves/layer_halves.h"
 #include "models/ops/segment_attention/segment_attention.h"

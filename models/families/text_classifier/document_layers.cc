@@ -1,5 +1,3 @@
-#include "models/families/text_classifier/document_layers.h"
-
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
+#include "models/families/text_classifier/text_layer.h"
 #include "models/ops/document_layer/document_layer.h"
 
 namespace longshort::models {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
+#include "models/families/costs.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
@@ -125,5 +126,7 @@ std::string TextLayerPrefix(const TextClassifierConfig& config, int64_t layer);
 // head. They have the official names, `seq_classifer` included, and all are trained. Tensors without elements
 // (mha.dconv_fc of a model without landmarks) are not stored.
 std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& config);
+
+ModelDescription Describe(const TextClassifierConfig& config);
 
 }  // namespace longshort::models

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/families/costs.h"
+#include "models/families/text_classifier/text_classifier_config.h"
 
 namespace longshort::models {
 namespace {

@@ -5,7 +5,6 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/ops/document_attention/document_attention.h"
-#include "models/ops/document_attention/long_short_attention_1d.h"
 #include "models/ops/layer_halves/layer_halves.h"
 #include "models/ops/layers/tensor_move.h"
 

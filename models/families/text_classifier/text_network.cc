@@ -5,8 +5,8 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/families/text_classifier/document_layers.h"
 #include "models/families/text_classifier/text_classifier_config.h"
+#include "models/families/text_classifier/text_layer.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
 #include "models/ops/layers/tensor_move.h"
 

@@ -3,16 +3,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/classifier.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_layer.h"
+#include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/named_tensors.h"
+#include "models/ops/layers/stored_tensor.h"
+#include "models/tokenizer/tokenizer.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 
@@ -49,7 +55,7 @@ struct TextNetwork {
   HiddenRows Embed(const DocumentTokens& documents) const;
   // The last layer's rows, normalised. `cls_only`: if there is a CLS row, its rows only.
   HiddenRows Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const;
-  // The last layer's rows, not normalised, in two ways: the reference, and for serving (document_layers.h).
+  // The last layer's rows, not normalised, in two ways: the reference, and for serving (RunFused).
   HiddenRows LayerByLayer(HiddenRows hidden, int64_t documents, ItemAttention& attention, bool cls_only) const;
   HiddenRows Fused(const HiddenRows& embedded, const PackedDocuments& packed, bool cls_only) const;
   // What the head reads: one row for each document, [documents, D].
@@ -64,5 +70,18 @@ struct TextNetwork {
 // Builds the network from `tensor`, which returns each stored tensor by its name in model.safetensors (float32, with
 // its shape in TextClassifierTensors).
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor);
+
+// Loads a text classifier for serving.
+// Errors: those of ParseTextClassifierConfig, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
+absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options);
+
+// The tokenizer of a text classifier's directory; null if it is "none" or "pixels" in config.json.
+// Errors: INVALID_ARGUMENT if the tokenizer's file is missing or broken, or if another tokenizer's file exists.
+absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
+// The file that a tokenizer reads: vocabulary.txt, tokenizer.json, or "" for none.
+std::string_view TokenizerFile(DocumentTokenizerKind tokenizer);
+// Makes the tokenizer from the content of its file. `name` is the file's name in errors.
+absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
+                                                                   std::string_view content, const std::string& name);
 
 }  // namespace longshort::models

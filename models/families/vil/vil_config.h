@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/families/costs.h"
 #include "models/families/vil/vil_stages.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
@@ -63,5 +64,11 @@ int64_t WindowBiasRows(int64_t window_size);
 // They have the official names without `module.`, and all are trained. The official buffers relative_position_index and
 // tensors without elements (cls_pos_embed of a stage without global tokens) are not stored. REQUIRES: CheckVilConfig.
 std::vector<TensorShape> VilTensors(const VilConfig& config);
+
+ModelDescription Describe(const VilConfig& config);
+// The stages in order, then the head (the last layer norm, pooling and the linear map), for one image. Window attention
+// counts all places of a window, as it is computed and as in the published figures, although places outside the grid
+// have no token.
+std::vector<StageCost> VilCosts(const VilConfig& config);
 
 }  // namespace longshort::models

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/families/costs.h"
+#include "models/families/vil/vil_config.h"
 
 namespace longshort::models {
 namespace {

@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
+#include "models/classifier.h"
 #include "models/families/vil/vil_attention.h"
 #include "models/families/vil/vil_config.h"
+#include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/named_tensors.h"
+#include "models/ops/layers/stored_tensor.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 
@@ -64,5 +68,9 @@ struct VilNetwork {
 // Builds the network from `tensor`, which returns each tensor by its name in model.safetensors, with its shape in
 // VilTensors. Tensors are not copied, so gradients reach them.
 VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor);
+
+// Loads a ViL with long-short attention (ViL-LS) for serving. It accepts only images of image_size x image_size pixels.
+// Errors: those of ParseVilConfig, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
+absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const LoadOptions& options);
 
 }  // namespace longshort::models

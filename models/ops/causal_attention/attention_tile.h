@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "models/device/device.h"
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/products/tile_products.h"
 #include "models/ops/rows/row_access.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 
 namespace longshort::models::cuda {
 

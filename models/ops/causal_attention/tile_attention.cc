@@ -1,8 +1,8 @@
-#include "models/ops/causal_attention/tile_attention.h"
-
 #include <immintrin.h>
 
 #include <cstdint>
+
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 
 #define LONGSHORT_INSTRUCTION_SET amx
 #include "models/ops/causal_attention/causal_attention_pages_body.h"

@@ -1,6 +1,6 @@
 // One thread block for 64 rows, an item and a head; then one warp per item and head merges their results.
 #include "models/device/device.h"
-#include "models/ops/cls_attention/cls_attention_gpu.h"
+#include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "models/ops/products/tile_products.h"
 #include "models/ops/rows/kernel_choice.h"
 #include "models/ops/rows/row_access.h"

@@ -6,7 +6,6 @@
 #include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "models/ops/products/row_products_body.h"
 #include "models/ops/rows/softmax_body.h"
-#include "models/ops/rows/softmax_gradient_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {

@@ -1,6 +1,6 @@
 // One thread block per tile and head (row_tile.h).
 #include "models/device/device.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/rows/kernel_choice.h"
 #include "models/ops/rows/row_tile.h"
 

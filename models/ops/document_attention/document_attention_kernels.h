@@ -1,16 +1,16 @@
-// Bidirectional long-short attention of one head over one document, and its gradient. It equals the reference op
-// (models/ops/document_attention/long_short_attention_1d.h) up to rounding.
-//
-// Only pairs of a query and a key that it sees are computed. The forward pass stores one number per query for the
-// gradient, which recomputes the probabilities.
+// The kernels of bidirectional long-short attention over documents. They equal the reference op (document_attention.h)
+// up to rounding.
 #pragma once
 
 #include <cstdint>
 
+#include "models/device/kernel_call.h"
 #include "models/ops/rows/head_rows.h"
 #include "models/ops/rows/instruction_set.h"
-#include "models/ops/rows/window_segment.h"
+#include "models/ops/rows/rows.h"
 
+// For CPUs: one head of one document, and its gradient. Only pairs of a query and a key that it sees are computed. The
+// forward pass stores one number per query for the gradient, which recomputes the probabilities.
 namespace longshort::models::cpu {
 
 struct DocumentHead {
@@ -51,3 +51,27 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
                            InstructionSet set = BestInstructionSet());
 
 }  // namespace longshort::models::cpu
+
+// For GPUs: packed documents of any lengths, in one launch.
+namespace longshort::models::cuda {
+
+// Queries of one document that one thread block processes together (document_tiles.h).
+struct DocumentTile {
+  int64_t first_row, rows;  // 0 .. kTileRows
+  int64_t first_key, keys;  // union of its rows' windows; may be empty
+  int64_t document;         // its m shared vectors begin at row document * m
+};
+struct WindowRows {
+  int64_t begin, end;  // rows that one row sees; the end is exclusive
+};
+
+struct DocumentAttention {
+  RowAttention attention;
+  const DocumentTile* tiles;  // [tile_count]
+  int tile_count;
+  const WindowRows* windows;  // [rows]
+};
+// REQUIRES: every row sees at least one key.
+KernelCall DocumentAttentionCall(const DocumentAttention& arguments);
+
+}  // namespace longshort::models::cuda

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
-#include "models/ops/rows/window_segment.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
+#include "models/ops/rows/head_rows.h"
 
 namespace longshort::models::cuda {
 

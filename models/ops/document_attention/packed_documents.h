@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/ops/rows/window_segment.h"
+#include "models/ops/rows/head_rows.h"
 
 namespace longshort::models {
 

@@ -1,5 +1,5 @@
 // Convolves values along the positions of their document, with separate taps for each head, and adds the result to
-// rows. Equals the reference op ConvolveValues (models/ops/document_attention/long_short_attention_1d.h). With
+// rows. Equals the reference op ConvolveValues (models/ops/document_attention/document_attention.h). With
 // positions p and half = taps / 2:
 //   sums_i += sum_j taps[p_j - p_i + half] values_j, over rows j of the document with |p_j - p_i| <= half
 // Masked positions have no rows. A row's bits depend on its document only.
@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "models/device/kernel_call.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/rows/rows.h"
 
 namespace longshort::models::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/ops/rows/call_kernel.h"
+#include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models::cpu {
 

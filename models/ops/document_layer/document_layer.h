@@ -14,7 +14,6 @@
 
 #include "models/ops/rows/head_rows.h"
 #include "models/ops/rows/instruction_set.h"
-#include "models/ops/rows/window_segment.h"
 
 namespace longshort::models::cpu {
 

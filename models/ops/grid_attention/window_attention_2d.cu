@@ -1,6 +1,6 @@
 // One thread block for up to 64 queries of a window, an image and a head (row_tile.h).
 #include "models/device/device.h"
-#include "models/ops/grid_attention/window_attention_2d.h"
+#include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/rows/kernel_choice.h"
 #include "models/ops/rows/row_tile.h"
 

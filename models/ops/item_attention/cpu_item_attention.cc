@@ -9,7 +9,6 @@
 #include "models/ops/cls_attention/cls_attention.h"
 #include "models/ops/document_attention/document_attention.h"
 #include "models/ops/document_attention/document_functions.h"
-#include "models/ops/document_attention/long_short_attention_1d.h"
 #include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/landmarks/landmarks.h"
 #include "models/ops/layers/positions.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/device/graph_buckets.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
+#include "models/device/model_gpu.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/document_attention/document_tiles.h"
 #include "models/ops/document_attention/packed_documents.h"
 #include "models/ops/item_attention/item_attention.h"

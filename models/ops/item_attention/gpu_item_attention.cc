@@ -7,17 +7,17 @@
 #include "ATen/Functions.h"
 #include "base/status_macros.h"
 #include "c10/util/Exception.h"
-#include "models/device/gpu_upload.h"
+#include "models/device/gpu_memory.h"
 #include "models/device/graph_cache.h"
-#include "models/ops/cls_attention/cls_attention_gpu.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
+#include "models/ops/cls_attention/cls_attention_kernels.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/document_attention/document_tiles.h"
 #include "models/ops/document_attention/value_convolution.h"
-#include "models/ops/grid_attention/window_attention_2d.h"
+#include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/item_attention/documents_on_device.h"
 #include "models/ops/item_attention/images_on_device.h"
-#include "models/ops/landmarks/landmarks_gpu.h"
-#include "models/ops/rows/mean_of_rows.h"
+#include "models/ops/landmarks/landmarks_kernels.h"
+#include "models/ops/rows/rows.h"
 
 namespace longshort::models {
 namespace {

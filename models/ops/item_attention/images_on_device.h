@@ -8,7 +8,7 @@
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
 #include "models/classifier.h"
-#include "models/device/graph_buckets.h"
+#include "models/device/model_gpu.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 
 namespace longshort::models {

@@ -14,7 +14,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/ops/document_attention/packed_documents.h"
-#include "models/ops/grid_attention/long_short_attention_2d.h"
+#include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {
@@ -90,7 +90,7 @@ class ItemAttention {
   // Returns vectors of each item, [items, others + R, d]: `others` vectors for the caller to write, then the landmarks.
   virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
   virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
-  // ConvolveValues (long_short_attention_1d.h) for each document.
+  // ConvolveValues (document_attention.h) for each document.
   virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
   // Returns the sums of each item's rows, divided by `length`: [items, d].
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;

@@ -1,7 +1,7 @@
 // One thread block for a split of an item's rows, a head and 16 of its vectors. Then one block per item, vector and
 // part (keys, values) merges the splits and normalises.
 #include "models/device/device.h"
-#include "models/ops/landmarks/landmarks_gpu.h"
+#include "models/ops/landmarks/landmarks_kernels.h"
 #include "models/ops/products/tile_products.h"
 #include "models/ops/rows/folded_rows.h"
 #include "models/ops/rows/kernel_choice.h"

@@ -6,8 +6,8 @@
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "ATen/core/grad_mode.h"
-#include "models/ops/products/float_panels.h"
 #include "models/ops/products/float_products.h"
+#include "models/ops/products/panel_matrix.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models {

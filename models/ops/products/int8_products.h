@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/rows/head_rows.h"
 #include "models/ops/rows/instruction_set.h"
 
@@ -53,5 +52,25 @@ struct Summands {
 // Adds the bias to rows [count][columns], then takes gelu of them, by erf, if `gelu`, then adds the other rows.
 void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu,
                    InstructionSet set = BestInstructionSet());
+
+// --- products of int8 rows with panels of int8 weights, by AVX-512's dot products of bytes (VNNI) ---
+
+// A row in int8. Its numbers are stored plus 128, because one operand of the instructions is unsigned. An input is its
+// number times the scale of its group of kGroupInputs. Behind the inputs are zeros up to a whole group.
+struct Int8Rows {
+  const uint8_t* numbers = nullptr;  // [count][groups * kGroupInputs]
+  const float* scales = nullptr;     // [count][groups]
+  int64_t groups = 0;
+};
+
+// Rounds a row to int8, each group by its largest input: numbers [groups * kGroupInputs], scales [groups].
+// REQUIRES: HasInt8DotProducts().
+void RoundToInt8(const float* row, int64_t inputs, uint8_t* numbers, float* scales);
+
+// Writes out [count][kPanelOutputs] = rows * panel. Sums of a group are exact; groups are added in float32, in order.
+//   corrections  [groups][kPanelOutputs]: -128 times the sum of a group's numbers of an output
+// REQUIRES: HasInt8DotProducts().
+void MultiplyInt8Rows(const Int8Panel& panel, const int32_t* corrections, const Int8Rows& rows, int64_t count,
+                      const HeadRows<float>& out);
 
 }  // namespace longshort::models::cpu

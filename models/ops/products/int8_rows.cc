@@ -1,9 +1,8 @@
-#include "models/ops/products/int8_rows.h"
-
 #include <immintrin.h>
 
 #include <cstdint>
 
+#include "models/ops/products/int8_products.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models::cpu {

@@ -9,7 +9,7 @@
 #include "ATen/native/CPUBlas.h"
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
-#include "models/ops/products/int8_rows.h"
+#include "models/ops/products/int8_products.h"
 #include "models/ops/products/panel_matrix.h"
 #include "models/ops/rows/instruction_set.h"
 

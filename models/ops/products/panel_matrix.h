@@ -1,4 +1,4 @@
-// Matrices in panels of kPanelOutputs outputs: bfloat16 numbers for oneDNN's kernels of blocks, and int8.
+// Matrices in panels of outputs: bfloat16 numbers for oneDNN's kernels of blocks, int8, and float32.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,20 @@ class Int8Panels final : public PanelMatrix {
   std::vector<int8_t> numbers_;       // [panels][padded inputs / 4][kPanelOutputs][4]
   std::vector<float> scales_;         // [panels][groups][kPanelOutputs]
   std::vector<int32_t> corrections_;  // [panels][groups][kPanelOutputs], of MultiplyInt8Rows; else empty
+};
+
+// Float32 weights in panels of kFloatPanelOutputs outputs. Faster than LibTorch's products of the rows of an image,
+// which copy the weights at each call. The bits of a row do not depend on the other rows.
+class FloatPanels final : public PackedMatrix {
+ public:
+  // weight [outputs, inputs] float32
+  explicit FloatPanels(const at::Tensor& weight);
+
+  // REQUIRES: not both `gelu` and `added`.
+  at::Tensor Multiply(const at::Tensor& rows, const ProductEnd& end) const override;
+
+ private:
+  const at::Tensor panels_;  // [panels, inputs, kFloatPanelOutputs], padded with 0
 };
 
 }  // namespace longshort::models

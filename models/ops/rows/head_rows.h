@@ -1,4 +1,4 @@
-// Rows of a matrix, and their layer normalisation, as kernels take them.
+// Rows of a matrix, their elements and their layer normalisation, as kernels for CPUs take them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,11 @@ template <typename Float>
 struct HeadRows {
   Float* data = nullptr;
   int64_t stride = 0;
+};
+
+// A value stored as the upper half of a float32.
+struct BFloat16 {
+  uint16_t bits = 0;
 };
 
 // Layer normalisation over a row's `width` numbers, with the biased variance.
@@ -26,3 +31,15 @@ struct NormGradient {
 };
 
 }  // namespace longshort::models::cpu
+
+namespace longshort::models {
+
+// Queries that see the same rows of their document. Ends are exclusive; row 0 is the document's first.
+struct WindowSegment {
+  int64_t first_query = 0;
+  int64_t end_query = 0;
+  int64_t first_key = 0;
+  int64_t end_key = 0;
+};
+
+}  // namespace longshort::models

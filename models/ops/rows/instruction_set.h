@@ -1,4 +1,4 @@
-// The instruction sets that the kernels are compiled for.
+// The instruction sets that the code for CPUs (NAME_body.h) is compiled for, and the choice at run time.
 #pragma once
 
 #include <cstdint>
@@ -24,3 +24,26 @@ InstructionSet BestInstructionSet();
 bool HasInt8DotProducts();
 
 }  // namespace longshort::models::cpu
+
+// For the file that calls NAME_body.h's functions: declares them for each instruction set, in its namespace.
+#define LONGSHORT_DECLARE(...) \
+  namespace avx512 {           \
+  __VA_ARGS__                  \
+  }                            \
+  namespace avx2 {             \
+  __VA_ARGS__                  \
+  }                            \
+  namespace baseline {         \
+  __VA_ARGS__                  \
+  }
+
+// Returns what `function` of the set's namespace returns.
+#define LONGSHORT_CALL(set, function, ...)    \
+  switch (set) {                              \
+    case InstructionSet::kAvx512:             \
+      return avx512::function(__VA_ARGS__);   \
+    case InstructionSet::kAvx2:               \
+      return avx2::function(__VA_ARGS__);     \
+    case InstructionSet::kBaseline:           \
+      return baseline::function(__VA_ARGS__); \
+  }

@@ -2,8 +2,8 @@
 // sums its share of the rows, and the first warp adds up the warps' sums.
 #include "models/device/device.h"
 #include "models/ops/rows/kernel_choice.h"
-#include "models/ops/rows/mean_of_rows.h"
 #include "models/ops/rows/row_access.h"
+#include "models/ops/rows/rows.h"
 
 namespace longshort::models::cuda {
 namespace {

@@ -1,4 +1,4 @@
-// One tile of row_attention.h: up to 64 rows and one head, the work of one thread block. For kernels only.
+// One tile of RowAttention: up to 64 rows and one head, the work of one thread block. For kernels only.
 //
 // A block has four warps of 16 rows each. Keys and values of 64 places are loaded to shared memory while the previous
 // 64 are processed. A block of scores stays in registers, so nothing of the size [rows, keys] is in memory:
@@ -11,7 +11,7 @@
 #include "models/device/device.h"
 #include "models/ops/products/tile_products.h"
 #include "models/ops/rows/folded_rows.h"
-#include "models/ops/rows/row_attention.h"
+#include "models/ops/rows/rows.h"
 
 namespace longshort::models::cuda {
 

@@ -90,4 +90,48 @@ struct GatherRows {
 };
 KernelCall GatherRowsCall(const GatherRows& arguments);
 
+// The common part of DocumentAttention and WindowAttention2d: bidirectional attention of the rows of an item (a
+// document, an image) to a window of its rows and to a few shared vectors, with one softmax over both.
+//   scores  s_j = scale * q . k_j (+ bias_j);  output  sum_j softmax(s)_j v_j
+//
+// A thread block has up to kTileRows rows of one item, and one head. Keys are folded in blocks of 64, shared vectors
+// first. Each block of keys has its own softmax, which is merged into the running one as in causal attention. Tiles and
+// blocks of keys depend on the item only, and so do a row's bits.
+struct RowAttention {
+  ElementType element;  // of all inputs and outputs, and of products; sums are float32
+  int heads;
+  int head_width;  // at most kMaxHeadWidth
+  float scale;     // 1/sqrt(head_width), or 1 if queries are already scaled
+
+  Rows queries, keys, values;       // [rows, heads * head_width]
+  int shared;                       // m >= 0
+  Rows shared_keys, shared_values;  // [items * m, heads * head_width]
+  Rows output;                      // [rows, heads * head_width]
+};
+
+// Sums of the rows of items (such as documents), divided by one length for all items:
+//   output_i = scale * sum of the rows of item i
+// Rows are split for parallelism. Each kMeanSplitRows rows of an item, from its first row on, are summed, and a second
+// kernel sums the splits in order. An item's bits do not depend on the other items.
+constexpr int kMeanSplitRows = 128;
+constexpr int64_t MeanSplitsOf(int64_t rows) { return (rows + kMeanSplitRows - 1) / kMeanSplitRows; }
+
+struct MeanOfRows {
+  ElementType element;  // of all inputs and outputs; sums are float32
+  int width;
+  float scale;  // 1 / length
+  int items;
+  int max_splits;  // MeanSplitsOf(most rows of an item)
+  ItemRanges ranges;
+
+  Rows rows;    // [rows, width]
+  Rows output;  // [items, width]
+
+  float* partial_sums;  // [items, max_splits, width], workspace
+};
+
+// Launch in this order: the first writes the partial sums, the second the output.
+KernelCall SumSplitsCall(const MeanOfRows& arguments);
+KernelCall MergeSumsCall(const MeanOfRows& arguments);
+
 }  // namespace longshort::models::cuda

@@ -6,8 +6,31 @@
 #include "ATen/Functions.h"
 #include "c10/core/GradMode.h"
 #include "models/ops/document_attention/document_functions.h"
+#include "models/ops/rows/instruction_set.h"
 #include "models/ops/segment_attention/segment_attention_kernels.h"
 #include "torch/csrc/autograd/custom_function.h"
+
+namespace longshort::models::cpu {
+
+LONGSHORT_DECLARE(int64_t AttendSegmentsScratchFloats(const SegmentHead& head);
+                  int64_t SegmentGradientScratchFloats(const SegmentHead& head);
+                  void AttendSegments(const SegmentHead& head, const SegmentOutput& output, float* scratch);
+                  void DifferentiateSegments(const SegmentHead& head, const SegmentGradient& gradient, float* scratch);)
+
+int64_t AttendSegmentsScratchFloats(const SegmentHead& head) { return baseline::AttendSegmentsScratchFloats(head); }
+
+int64_t SegmentGradientScratchFloats(const SegmentHead& head) { return baseline::SegmentGradientScratchFloats(head); }
+
+void AttendSegments(const SegmentHead& head, const SegmentOutput& output, float* scratch, InstructionSet set) {
+  LONGSHORT_CALL(set, AttendSegments, head, output, scratch)
+}
+
+void DifferentiateSegments(const SegmentHead& head, const SegmentGradient& gradient, float* scratch,
+                           InstructionSet set) {
+  LONGSHORT_CALL(set, DifferentiateSegments, head, gradient, scratch)
+}
+
+}  // namespace longshort::models::cpu
 
 namespace longshort::models {
 namespace {

@@ -6,7 +6,6 @@
 #include "models/ops/products/row_products_body.h"
 #include "models/ops/rows/padded_rows_body.h"
 #include "models/ops/rows/softmax_body.h"
-#include "models/ops/rows/softmax_gradient_body.h"
 #include "models/ops/segment_attention/segment_attention_kernels.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes

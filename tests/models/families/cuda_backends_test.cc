@@ -1,7 +1,6 @@
-#include "models/families/cuda_backends.h"
-
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
+#include "models/gpu_backends.h"
 
 namespace longshort::models::cuda_backends_test {
 

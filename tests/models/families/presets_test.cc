@@ -1,6 +1,4 @@
 // The published models, described: shared figures of the paper and of the official code.
-#include "models/families/presets.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "models/families/costs.h"
+#include "models/families/describe.h"
 
 namespace longshort::models::presets_test {
 

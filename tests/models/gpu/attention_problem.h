@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/causal_attention/query_tiles.h"
 #include "tests/models/gpu/device_arrays.h"
 #include "tests/models/gpu/random_elements.h"

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/ops/causal_attention/attention_tile.h"
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "tests/models/gpu/attention_problem.h"
 #include "tests/models/gpu/tested_device.h"
 

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/ops/document_attention/document_attention_gpu.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/document_attention/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"

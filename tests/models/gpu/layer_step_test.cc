@@ -11,7 +11,7 @@
 #include "models/families/language_model/step_plan.h"
 #include "models/ops/causal_attention/cache_rows.h"
 #include "models/ops/causal_attention/causal_attention.h"
-#include "models/ops/causal_attention/causal_attention_gpu.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/causal_attention/query_tiles.h"
 #include "models/ops/landmarks/dynamic_projection.h"
 #include "models/ops/layers/linear.h"

@@ -1,12 +1,11 @@
 // Attention on grids of tokens on the tested device, against plain sums in double precision.
 
-#include "models/ops/grid_attention/window_attention_2d.h"
-
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

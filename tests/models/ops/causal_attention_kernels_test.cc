@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/ops/causal_attention/tile_attention.h"
 #include "models/ops/products/packed_matrix.h"
 #include "tests/models/ops/instruction_set_name.h"
 

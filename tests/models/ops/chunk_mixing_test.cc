@@ -1,5 +1,3 @@
-#include "models/ops/landmarks/chunk_mixing.h"
-
 #include <vector>
 
 #include "ATen/Functions.h"

@@ -1,5 +1,3 @@
-#include "models/ops/document_attention/long_short_attention_1d.h"
-
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -9,6 +7,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
+#include "models/ops/document_attention/document_attention.h"
 
 namespace longshort::models::long_short_attention_1d_test {
 

@@ -9,9 +9,8 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/ops/products/float_panels.h"
 #include "models/ops/products/float_products.h"
-#include "models/ops/products/int8_rows.h"
+#include "models/ops/products/int8_products.h"
 #include "models/ops/rows/instruction_set.h"
 #include "tests/models/ops/instruction_set_name.h"
 

@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/classifiers.h"
 #include "models/families/cvt/cvt_config.h"
+#include "models/families/cvt/cvt_network.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/commands.h"
 #include "tests/models/images/png_writer.h"

@@ -1,11 +1,10 @@
-#include "models/families/cvt/separable_convolution.h"
-
 #include <cmath>
 
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
+#include "models/families/cvt/cvt_attention.h"
 
 namespace longshort::models::separable_convolution_test {
 

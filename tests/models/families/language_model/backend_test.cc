@@ -1,5 +1,5 @@
 // The behaviour of every backend of the language model, compared with the plain form of its layers
-// (segment_forward.h).
+// (ForwardSegments).
 
 #include "models/families/language_model/backend.h"
 
@@ -14,7 +14,7 @@
 #include "ATen/TensorOperators.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
-#include "models/families/language_model/segment_forward.h"
+#include "models/families/language_model/decoder.h"
 #include "tests/models/families/language_model/random_decoder.h"
 #include "tests/models/families/language_model/tested_backends.h"
 

@@ -1,5 +1,3 @@
-#include "models/families/language_model/language_model.h"
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/families/language_model/language_model_config.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "models/train/language_model_trainer.h"
 #include "models/train/parameters.h"
 #include "models/train/training_text.h"

@@ -1,7 +1,5 @@
 // Training's fused form of the model against LibTorch's operations in double precision.
 
-#include "models/families/language_model/segment_forward.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,6 +11,7 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/core/Reduction.h"
 #include "gtest/gtest.h"
+#include "models/families/language_model/decoder.h"
 #include "models/families/language_model/language_model_config.h"
 
 namespace longshort::models::language_model_segment_forward_test {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
-#include "models/families/language_model/backends.h"
+#include "models/families/language_model/backend.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/families/cuda_backends.h"
+#include "models/gpu_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/families/language_model/emulated_backends.h"
 #endif

@@ -12,7 +12,7 @@
 #include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/language_model/segment_forward.h"
+#include "models/families/language_model/decoder.h"
 #include "tests/models/families/language_model/random_decoder.h"
 #include "tests/models/families/language_model/tested_backends.h"
 #include "tests/rings/ring_pages.h"

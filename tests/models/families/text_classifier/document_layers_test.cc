@@ -1,5 +1,3 @@
-#include "models/families/text_classifier/document_layers.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,6 +13,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "models/device/library.h"
+#include "models/families/text_classifier/text_layer.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
 #include "tests/models/families/text_classifier/random_text_model.h"

@@ -13,7 +13,7 @@
 #include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/classifiers.h"
+#include "models/families/text_classifier/text_network.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/families/text_classifier/random_text_model.h"

@@ -12,7 +12,6 @@
 #include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/classifiers.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
 #include "models/ops/products/packed_matrix.h"
