@@ -38,10 +38,14 @@ struct LoadOptions {
   }
 };
 
-// The precision that is assumed for the size of a classifier's weights.
-inline std::string_view ClassifierPrecision(std::string_view asked) { return asked == "int8" ? "bf16" : asked; }
+// The memory that a model's weights take.
+struct WeightSizes {
+  int64_t loading_bytes = 0;  // on the host, while it is loaded
+  int64_t host_bytes = 0;     // on the host, once it is loaded
+  int64_t gpu_bytes = 0;      // on each GPU that runs it
+};
 
-// The size of a model's weights. In int8, a scale of 4 bytes belongs to 64 numbers.
+// The size of numbers in this precision. In int8, a scale of 4 bytes belongs to 64 numbers.
 inline int64_t WeightBytes(int64_t parameters, std::string_view precision) {
   if (precision == "int8") return parameters + parameters / 16;
   return parameters * (precision == "bf16" ? 2 : 4);

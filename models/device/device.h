@@ -42,10 +42,6 @@ namespace longshort::models::cuda {
 struct BFloat16 {
   uint16_t bits;
 };
-// IEEE 754 binary16.
-struct Half {
-  uint16_t bits;
-};
 // The operand of one load or store: n words of 32 bits at an address that is a multiple of 4 * n.
 template <int n>
 struct alignas(4 * n) Words {
@@ -75,8 +71,6 @@ template <typename T>
 LS_DEVICE T Shuffle(T mine, int from);
 template <typename T>
 LS_DEVICE T ShuffleXor(T mine, int with);
-// Bit i is `mine` of lane i.
-LS_DEVICE uint32_t Ballot(bool mine);
 
 // --- memory ---
 
@@ -101,15 +95,12 @@ LS_DEVICE void WaitForCopies();
 // --- tensor cores; fragments as in the PTX manual, g = Lane() / 4, q = Lane() % 4 ---
 
 // Four 8 x 8 matrices of 16-bit elements from shared memory: lanes 8m .. 8m+7 pass the addresses of the rows of matrix
-// m, 16 bytes each. The lane receives columns 2q and 2q+1 of row g of each matrix; transposed: rows 2q and 2q+1 of
-// column g.
-LS_DEVICE void LoadMatrices(uint32_t (&matrices)[4], const void* row);
+// m, 16 bytes each. The lane receives rows 2q and 2q+1 of column g of each matrix.
 LS_DEVICE void LoadMatricesTransposed(uint32_t (&matrices)[4], const void* row);
-// d[16][8] += a[16][16] b[16][8], summed in float32. Element is BFloat16 or Half.
+// d[16][8] += a[16][16] b[16][8], summed in float32. The elements of a and b are BFloat16.
 //   a[0], a[1]: rows g, g+8 at k = 2q, 2q+1; a[2], a[3]: the same rows at k = 2q+8, 2q+9
 //   b0: k = 2q, 2q+1 of column g; b1: k = 2q+8, 2q+9
 //   d[0], d[1]: row g, columns 2q, 2q+1; d[2], d[3]: row g+8
-template <typename Element>
 LS_DEVICE void MultiplyMatrices(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 // d[16][8] += a[16][8] b[8][8] of TF32 numbers: float32 with the last 13 bits ignored.
 //   a[0], a[1]: rows g, g+8 at k = q; a[2], a[3]: at k = q+4; b0: k = q of column g; b1: k = q+4; d as above
@@ -119,14 +110,11 @@ LS_DEVICE void MultiplyTf32Matrices(float (&d)[4], const uint32_t (&a)[4], uint3
 
 LS_DEVICE float ToFloat(float value);
 LS_DEVICE float ToFloat(BFloat16 value);
-LS_DEVICE float ToFloat(Half value);
 // Rounds to nearest, ties to even.
 LS_DEVICE void Convert(float from, float& to);
 LS_DEVICE void Convert(float from, BFloat16& to);
-LS_DEVICE void Convert(float from, Half& to);
 // Two elements in a word, the first in the lower half.
 LS_DEVICE uint32_t PackBFloat16(float first, float second);
-LS_DEVICE uint32_t PackHalf(float first, float second);
 // Rounds to TF32: to nearest, ties away from zero.
 LS_DEVICE uint32_t ToTf32(float value);
 LS_DEVICE float FloatOf(uint32_t bits);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include "models/device/device.h"
 
@@ -28,7 +27,6 @@ template <typename T>
 LS_DEVICE T ShuffleXor(T mine, int with) {
   return __shfl_xor_sync(0xffffffffu, mine, with);
 }
-LS_DEVICE uint32_t Ballot(bool mine) { return __ballot_sync(0xffffffffu, mine); }
 
 LS_DEVICE unsigned char* SharedMemory() {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -72,28 +70,14 @@ LS_DEVICE void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-LS_DEVICE void LoadMatrices(uint32_t (&m)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(SharedAddress(row))
-               : "memory");
-}
 LS_DEVICE void LoadMatricesTransposed(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(SharedAddress(row))
                : "memory");
 }
-template <>
-LS_DEVICE void MultiplyMatrices<BFloat16>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+LS_DEVICE void MultiplyMatrices(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <>
-LS_DEVICE void MultiplyMatrices<Half>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -109,18 +93,11 @@ LS_DEVICE float FloatOf(uint32_t bits) { return __uint_as_float(bits); }
 LS_DEVICE uint32_t BitsOf(float value) { return __float_as_uint(value); }
 LS_DEVICE float ToFloat(float value) { return value; }
 LS_DEVICE float ToFloat(BFloat16 value) { return FloatOf(static_cast<uint32_t>(value.bits) << 16); }
-LS_DEVICE float ToFloat(Half value) { return __half2float(__ushort_as_half(value.bits)); }
 LS_DEVICE void Convert(float from, float& to) { to = from; }
 LS_DEVICE void Convert(float from, BFloat16& to) { to.bits = __bfloat16_as_ushort(__float2bfloat16_rn(from)); }
-LS_DEVICE void Convert(float from, Half& to) { to.bits = __half_as_ushort(__float2half_rn(from)); }
 LS_DEVICE uint32_t PackBFloat16(float first, float second) {
   uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
-  return packed;
-}
-LS_DEVICE uint32_t PackHalf(float first, float second) {
-  uint32_t packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
   return packed;
 }
 LS_DEVICE uint32_t ToTf32(float value) {

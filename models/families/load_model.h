@@ -21,6 +21,7 @@ namespace longshort::models {
 struct LoadedLanguageModel {
   LanguageModelWeights weights;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that accepts only ids
+  WeightSizes sizes = {};
 };
 
 struct LoadedClassifier {
@@ -29,6 +30,7 @@ struct LoadedClassifier {
   std::shared_ptr<const TextEncoder> tokenizer;
   // For a classifier of images or pixel sequences.
   std::shared_ptr<const ImagePreprocessor> preprocessor;
+  WeightSizes sizes = {};
 };
 
 using LoadedModel = std::variant<LoadedLanguageModel, LoadedClassifier>;
@@ -36,9 +38,8 @@ using LoadedModel = std::variant<LoadedLanguageModel, LoadedClassifier>;
 struct LoadGuard {
   // Returns whether loading should stop. The loading thread calls it often. Null: never stop.
   std::function<bool()> stop_requested = {};
-  // Checks whether weights of these sizes fit on the host and on each GPU. Called once, before the weights' values are
-  // read. Null: they fit.
-  std::function<absl::Status(int64_t host_bytes, int64_t gpu_bytes)> check_room = {};
+  // Checks whether weights of these sizes fit. Called once, before the weights' values are read. Null: they fit.
+  std::function<absl::Status(const WeightSizes& sizes)> check_room = {};
   // If it is not empty, and the directory has this fingerprint, nothing is loaded.
   std::string served_fingerprint = {};
 };

@@ -144,6 +144,19 @@ int64_t WindowBiasRows(int64_t window_size) {
   return 2 * (window_size + half - 1) * (2 * half + window_size + 1) + 1;
 }
 
+int64_t VilKernelBiasElements(const VilConfig& config) {
+  int64_t elements = 0;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const VilStage& stage = config.stages[index];
+    if (stage.absolute_positions) continue;
+    const int64_t offsets = 2 * config.GridSide(index) - 1;  // of two patches, along one axis
+    const int64_t of_head =
+        stage.sparse ? stage.window_size * stage.window_size * stage.WindowPlaces() : offsets * offsets;
+    elements += stage.pairs * stage.heads * of_head;
+  }
+  return elements;
+}
+
 std::vector<TensorShape> VilTensors(const VilConfig& config) {
   std::vector<TensorShape> tensors;
   int64_t channels = config.channels;

@@ -60,6 +60,9 @@ std::string ToJson(const VilConfig& config);
 // 2 (w + wp - 1) (2 wp + w + 1) + 1, more than the index of any two patches reaches.
 int64_t WindowBiasRows(int64_t window_size);
 
+// The number of biases by relative position that a CPU keeps for its kernels, in addition to the tensors' numbers.
+int64_t VilKernelBiasElements(const VilConfig& config);
+
 // The tensors that model.safetensors of a ViL-LS holds, in the order of use: stage by stage, then `norm` and `head`.
 // They have the official names without `module.`, and all are trained. The official buffers relative_position_index and
 // tensors without elements (cls_pos_embed of a stage without global tokens) are not stored. REQUIRES: CheckVilConfig.

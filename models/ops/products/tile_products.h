@@ -25,7 +25,7 @@ struct Tile {
 
 // The byte offset of a piece of a row in shared memory. Rows of 128 bytes and more would all begin at the same bank, so
 // their pieces are permuted (swizzled) row by row. Eight lanes that read one piece of two rows (fragments), or one
-// piece of eight rows (LoadMatrices), then have no bank conflict.
+// piece of eight rows (LoadMatricesTransposed), then have no bank conflict.
 template <int pieces_of_row>
 LS_DEVICE int PieceOffset(int row, int piece) {
   const int turn = pieces_of_row >= 8 ? (row & 1) << 2 | (row >> 1 & 3) : row >> 1 & 3;
@@ -49,7 +49,7 @@ LS_DEVICE SplitFloat Split(uint32_t bits) {
 template <typename Element>
 LS_DEVICE void MultiplyStep(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (sizeof(Element) == 2) {
-    MultiplyMatrices<Element>(d, a, b0, b1);
+    MultiplyMatrices(d, a, b0, b1);
   } else {
     uint32_t large[4], small[4];
     LS_UNROLL

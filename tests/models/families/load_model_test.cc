@@ -22,8 +22,9 @@ TEST(LoadModel, AClassifierNeedsFloat32OnTheHostWhateverItsGpusComputeIn) {
   WriteTextModel(directory.path(), SmallTextConfig(), /*seed=*/1);
   const auto asked = [&](const std::string& precision) {
     std::pair<int64_t, int64_t> bytes;
-    const LoadGuard guard = {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
-      bytes = {host_bytes, gpu_bytes};
+    const LoadGuard guard = {.check_room = [&](const WeightSizes& sizes) {
+      bytes = {sizes.loading_bytes, sizes.gpu_bytes};
+      EXPECT_EQ(sizes.host_bytes, 0);
       return absl::ResourceExhaustedError("no room");
     }};
     const LoadOptions options = {.precision = precision, .devices = {{.kind = DeviceKind::kCuda}}};
@@ -44,9 +45,10 @@ TEST(LoadModel, ALanguageModelAlsoNeedsRoomForPositionsAndTheRowsOfItsEmbedding)
     const at::Tensor weights = at::zeros(16);
     EXPECT_TRUE(WriteSafetensors(directory.path() + "/model.safetensors", {AsNamed("weights", weights)}).ok());
     int64_t bytes = 0;
-    const LoadGuard guard = {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
-      EXPECT_TRUE(host_bytes == gpu_bytes || precision == "int8");
-      bytes = gpu_bytes;
+    const LoadGuard guard = {.check_room = [&](const WeightSizes& sizes) {
+      EXPECT_TRUE(sizes.loading_bytes == sizes.gpu_bytes || precision == "int8");
+      EXPECT_EQ(sizes.host_bytes, sizes.gpu_bytes);
+      bytes = sizes.gpu_bytes;
       return absl::ResourceExhaustedError("no room");
     }};
     EXPECT_EQ(LoadModel(directory.path(), {.precision = precision}, guard).status().code(),

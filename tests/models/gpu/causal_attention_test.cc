@@ -113,7 +113,8 @@ void CheckBanks() {
   };
   for (int first = 0; first < kPageRows; first += 8) {
     for (int piece = 0; piece < pieces_of_row; ++piece) {
-      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8) << "LoadMatrices";
+      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8)
+          << "LoadMatricesTransposed";
     }
     for (int row = first; row < first + 8; row += 2) {
       for (int c = 0; c < pieces_of_row / 4; ++c) {

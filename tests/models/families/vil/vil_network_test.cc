@@ -1,13 +1,17 @@
 #include "models/families/vil/vil_network.h"
 
 #include <string>
+#include <variant>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/families/vil/vil_attention.h"
+#include "models/families/vil/vil_config.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/layers/tensor_move.h"
 #include "tests/models/families/vil/random_vil.h"
 #include "tests/models/ops/factory_calls.h"
 
@@ -33,6 +37,24 @@ TEST(VilNetwork, MakesAllTensorsOnTheDeviceOfItsWeights) {
   const TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
   EXPECT_THAT(FactoriesWithoutDevice([&] { Logits(NetworkOver(config, tensors), images); }), testing::IsEmpty());
+}
+
+TEST(VilNetwork, KeepsAsManyBiasesForTheKernelsOfCpusAsItsConfigurationSays) {
+  const VilConfig config = VilOf(kStages, 16);
+  VilNetwork network = NetworkOver(config, RandomVilTensors(config, 1));
+  TensorMove move(at::kCPU);
+  network.MoveBy(move);
+  int64_t kept = 0;
+  for (const VilStageNetwork& stage : network.stages) {
+    for (const VilPair& pair : stage.pairs) {
+      const auto* const sparse = std::get_if<VilSparseAttention>(&pair.attention);
+      const at::Tensor& bias =
+          sparse != nullptr ? sparse->bias.for_kernel : std::get<VilFullAttention>(pair.attention).kernel_bias;
+      if (bias.defined()) kept += bias.numel();
+    }
+  }
+  EXPECT_EQ(kept, 1 * 2 * 16 * 64 + 1 * 4 * 9) << "windows of 4 x 4 in 8 x 8, and offsets of a grid of 2 x 2";
+  EXPECT_EQ(kept, VilKernelBiasElements(config));
 }
 
 TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
