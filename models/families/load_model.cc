@@ -104,7 +104,7 @@ absl::StatusOr<WeightSizes> VilSizes(const ModelDirectory& directory, const Load
   return ClassifierSizes(directory, options, /*packs=*/true, VilKernelBiasElements(config));
 }
 
-absl::StatusOr<WeightSizes> CvtSizes(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<WeightSizes> ImageSizes(const ModelDirectory& directory, const LoadOptions& options) {
   return ClassifierSizes(directory, options, /*packs=*/true, /*cpu_elements=*/0);
 }
 
@@ -121,7 +121,7 @@ constexpr Registration kRegistrations[] = {
     {"language_model", LoadLanguage, LanguageSizes},
     {"text_classifier", LoadText, TextSizes},
     {"vil", LoadImages<LoadVil>, VilSizes},
-    {"cvt", LoadImages<LoadCvt>, CvtSizes},
+    {"cvt", LoadImages<LoadCvt>, ImageSizes},
 };
 
 absl::StatusOr<const Registration*> FamilyOf(const ModelDirectory& directory) {
