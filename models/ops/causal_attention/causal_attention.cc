@@ -9,12 +9,7 @@
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(template <typename Element> void Attend(const AttentionRun<Element>& run);)
-
-template <typename Element>
-void Attend(const AttentionRun<Element>& run, InstructionSet set) {
-  LONGSHORT_CALL(set, Attend, run)
-}
+LONGSHORT_SELECT(template <typename Element> void, Attend, (const AttentionRun<Element>& run), (run))
 
 template void Attend(const AttentionRun<float>& run, InstructionSet set);
 template void Attend(const AttentionRun<BFloat16>& run, InstructionSet set);

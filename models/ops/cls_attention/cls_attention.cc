@@ -10,16 +10,9 @@
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(void AttendFromCls(const ClsHead& head, float* weights, float* attended);
-                  void DifferentiateCls(const ClsHead& head, const ClsGradient& gradient, float* scratch);)
-
-void AttendFromCls(const ClsHead& head, float* weights, float* attended, InstructionSet set) {
-  LONGSHORT_CALL(set, AttendFromCls, head, weights, attended)
-}
-
-void DifferentiateCls(const ClsHead& head, const ClsGradient& gradient, float* scratch, InstructionSet set) {
-  LONGSHORT_CALL(set, DifferentiateCls, head, gradient, scratch)
-}
+LONGSHORT_SELECT(void, AttendFromCls, (const ClsHead& head, float* weights, float* attended), (head, weights, attended))
+LONGSHORT_SELECT(void, DifferentiateCls, (const ClsHead& head, const ClsGradient& gradient, float* scratch),
+                 (head, gradient, scratch))
 
 }  // namespace longshort::models::cpu
 

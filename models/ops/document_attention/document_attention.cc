@@ -87,26 +87,13 @@ int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel) {
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(int64_t AttendDocumentScratchFloats(const DocumentHead& head);
-                  int64_t DocumentGradientScratchFloats(const DocumentHead& head);
-                  void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch);
-                  void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients,
-                                             float* scratch);)
-
-int64_t AttendDocumentScratchFloats(const DocumentHead& head) { return baseline::AttendDocumentScratchFloats(head); }
-
-int64_t DocumentGradientScratchFloats(const DocumentHead& head) {
-  return baseline::DocumentGradientScratchFloats(head);
-}
-
-void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch, InstructionSet set) {
-  LONGSHORT_CALL(set, AttendDocument, head, output, scratch)
-}
-
-void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,
-                           InstructionSet set) {
-  LONGSHORT_CALL(set, DifferentiateDocument, head, gradients, scratch)
-}
+LONGSHORT_SELECT_ANY(int64_t, AttendDocumentScratchFloats, (const DocumentHead& head), (head))
+LONGSHORT_SELECT_ANY(int64_t, DocumentGradientScratchFloats, (const DocumentHead& head), (head))
+LONGSHORT_SELECT(void, AttendDocument, (const DocumentHead& head, const DocumentOutput& output, float* scratch),
+                 (head, output, scratch))
+LONGSHORT_SELECT(void, DifferentiateDocument,
+                 (const DocumentHead& head, const DocumentGradients& gradients, float* scratch),
+                 (head, gradients, scratch))
 
 }  // namespace longshort::models::cpu
 

@@ -90,15 +90,10 @@ at::Tensor LongShortAttention2d(const at::Tensor& queries, const KeyValues& toke
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(int64_t AttendGridScratchFloats(const GridHead& head);
-                  void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch);)
-
-int64_t AttendGridScratchFloats(const GridHead& head) { return baseline::AttendGridScratchFloats(head); }
-
-void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch,
-                InstructionSet set) {
-  LONGSHORT_CALL(set, AttendGrid, head, band, attended, scratch)
-}
+LONGSHORT_SELECT_ANY(int64_t, AttendGridScratchFloats, (const GridHead& head), (head))
+LONGSHORT_SELECT(void, AttendGrid,
+                 (const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch),
+                 (head, band, attended, scratch))
 
 }  // namespace longshort::models::cpu
 

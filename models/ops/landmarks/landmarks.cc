@@ -10,22 +10,11 @@
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(void MixLandmarks(const LandmarkHead& head, const LandmarkOutput& output);
-                  int64_t LandmarkGradientScratchFloats(const LandmarkHead& head);
-                  void DifferentiateLandmarks(const LandmarkHead& head, const LandmarkGradient& gradient,
-                                              float* scratch);)
-
-void MixLandmarks(const LandmarkHead& head, const LandmarkOutput& output,
-                  InstructionSet set){LONGSHORT_CALL(set, MixLandmarks, head, output)}
-
-int64_t LandmarkGradientScratchFloats(const LandmarkHead& head) {
-  return baseline::LandmarkGradientScratchFloats(head);
-}
-
-void DifferentiateLandmarks(const LandmarkHead& head, const LandmarkGradient& gradient, float* scratch,
-                            InstructionSet set) {
-  LONGSHORT_CALL(set, DifferentiateLandmarks, head, gradient, scratch)
-}
+LONGSHORT_SELECT(void, MixLandmarks, (const LandmarkHead& head, const LandmarkOutput& output), (head, output))
+LONGSHORT_SELECT_ANY(int64_t, LandmarkGradientScratchFloats, (const LandmarkHead& head), (head))
+LONGSHORT_SELECT(void, DifferentiateLandmarks,
+                 (const LandmarkHead& head, const LandmarkGradient& gradient, float* scratch),
+                 (head, gradient, scratch))
 
 }  // namespace longshort::models::cpu
 

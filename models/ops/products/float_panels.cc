@@ -9,20 +9,14 @@
 
 namespace longshort::models::cpu {
 
-LONGSHORT_DECLARE(void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
-                                      const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu);
-                  void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows,
-                                       int64_t count, const HeadRows<float>& out);)
-
-void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
-                    const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu, InstructionSet set) {
-  LONGSHORT_CALL(set, MultiplyFloats, panel, rows, count, out, added, gelu)
-}
-
-void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count,
-                     const HeadRows<float>& out, InstructionSet set) {
-  LONGSHORT_CALL(set, NormalizeFloats, norm, width, rows, count, out)
-}
+LONGSHORT_SELECT(void, MultiplyFloats,
+                 (const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
+                  const HeadRows<const float>& added, bool gelu),
+                 (panel, rows, count, out, added, gelu))
+LONGSHORT_SELECT(void, NormalizeFloats,
+                 (const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count,
+                  const HeadRows<float>& out),
+                 (norm, width, rows, count, out))
 
 }  // namespace longshort::models::cpu
 

@@ -25,7 +25,22 @@ bool HasInt8DotProducts();
 
 }  // namespace longshort::models::cpu
 
-// For the file that calls NAME_body.h's functions: declares them for each instruction set, in its namespace.
+// For the file that calls NAME_body.h's functions: declares `function` for each instruction set, in its namespace, and
+// defines it with the set as a further parameter.
+//   LONGSHORT_SELECT(void, Add, (const float* from, float* to), (from, to))
+#define LONGSHORT_SELECT(Result, function, parameters, arguments)          \
+  LONGSHORT_DECLARE(Result function parameters;)                           \
+  Result function(LONGSHORT_LIST parameters, InstructionSet set) {         \
+    if (set == InstructionSet::kAvx512) return avx512::function arguments; \
+    if (set == InstructionSet::kAvx2) return avx2::function arguments;     \
+    return baseline::function arguments;                                   \
+  }
+// The same for a function that returns the same with each set: without the further parameter.
+#define LONGSHORT_SELECT_ANY(Result, function, parameters, arguments) \
+  LONGSHORT_DECLARE(Result function parameters;)                      \
+  Result function parameters { return baseline::function arguments; }
+
+#define LONGSHORT_LIST(...) __VA_ARGS__
 #define LONGSHORT_DECLARE(...) \
   namespace avx512 {           \
   __VA_ARGS__                  \
@@ -35,15 +50,4 @@ bool HasInt8DotProducts();
   }                            \
   namespace baseline {         \
   __VA_ARGS__                  \
-  }
-
-// Returns what `function` of the set's namespace returns.
-#define LONGSHORT_CALL(set, function, ...)    \
-  switch (set) {                              \
-    case InstructionSet::kAvx512:             \
-      return avx512::function(__VA_ARGS__);   \
-    case InstructionSet::kAvx2:               \
-      return avx2::function(__VA_ARGS__);     \
-    case InstructionSet::kBaseline:           \
-      return baseline::function(__VA_ARGS__); \
   }
