@@ -17,9 +17,8 @@
 #include "models/device/gpu_loss.h"
 #include "models/families/language_model/backend.h"
 #include "models/gpu_backends.h"
-#include "models/ops/item_attention/documents_on_device.h"
+#include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
-#include "models/ops/item_attention/images_on_device.h"
 
 namespace longshort::models {
 namespace {

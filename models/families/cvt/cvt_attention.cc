@@ -2,7 +2,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort::models {
 

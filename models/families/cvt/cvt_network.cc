@@ -13,7 +13,7 @@
 #include "models/families/cvt/cvt_config.h"
 #include "models/families/image_network.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort::models {
 namespace {

@@ -6,7 +6,6 @@
 #include "ATen/TensorOperators.h"
 #include "models/ops/layers/linear.h"
 #include "models/ops/layers/positions.h"
-#include "models/ops/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

@@ -6,7 +6,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/ops/document_attention/document_attention.h"
 #include "models/ops/layer_halves/layer_halves.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort::models {
 namespace {

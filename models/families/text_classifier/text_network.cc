@@ -8,7 +8,7 @@
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_layer.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort::models {
 namespace {

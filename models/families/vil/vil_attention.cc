@@ -8,8 +8,8 @@
 #include "ATen/TensorOperators.h"
 #include "models/ops/full_attention/full_attention.h"
 #include "models/ops/grid_attention/grid_attention.h"
+#include "models/ops/layers/linear.h"
 #include "models/ops/layers/positions.h"
-#include "models/ops/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

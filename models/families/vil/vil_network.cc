@@ -13,8 +13,8 @@
 #include "models/families/costs.h"
 #include "models/families/image_network.h"
 #include "models/families/vil/vil_config.h"
+#include "models/ops/layers/linear.h"
 #include "models/ops/layers/positions.h"
-#include "models/ops/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

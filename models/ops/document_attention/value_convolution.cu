@@ -1,7 +1,7 @@
 // One thread block for a tile of a document's rows and some channels. A thread has 4 rows and reads their neighbours
 // once for all of them. Adjacent threads read the same rows, which stay in the cache.
 #include "models/device/device.h"
-#include "models/ops/document_attention/value_convolution.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/rows/kernel_choice.h"
 #include "models/ops/rows/row_access.h"
 

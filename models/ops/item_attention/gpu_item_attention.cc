@@ -12,10 +12,8 @@
 #include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/document_attention/document_tiles.h"
-#include "models/ops/document_attention/value_convolution.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
-#include "models/ops/item_attention/documents_on_device.h"
-#include "models/ops/item_attention/images_on_device.h"
+#include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
 #include "models/ops/rows/rows.h"
 

@@ -3,8 +3,8 @@
 
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
-#include "models/ops/products/float_products.h"
 #include "models/ops/products/panel_matrix.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models::cpu {

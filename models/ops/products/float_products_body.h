@@ -1,9 +1,9 @@
-// The body of float_products.h, compiled once for each instruction set (row_products_body.h).
+// The body of MultiplyFloats and NormalizeFloats, compiled once for each instruction set (row_products_body.h).
 #pragma once
 
 #include <cstdint>
 
-#include "models/ops/products/float_products.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/products/row_products_body.h"
 #include "models/ops/rows/row_norms_body.h"
 

@@ -1,9 +1,9 @@
-// The body of int8_products.h, compiled once for each instruction set (lanes_body.h).
+// The body of the functions of int8 and bfloat16 panels, compiled once for each instruction set (lanes_body.h).
 #pragma once
 
 #include <cstdint>
 
-#include "models/ops/products/int8_products.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/lanes_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes

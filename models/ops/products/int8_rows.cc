@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "models/ops/products/int8_products.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models::cpu {

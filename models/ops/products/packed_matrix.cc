@@ -9,8 +9,8 @@
 #include "ATen/native/CPUBlas.h"
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
-#include "models/ops/products/int8_products.h"
 #include "models/ops/products/panel_matrix.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models {

@@ -7,7 +7,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/native/CPUBlas.h"
 #include "c10/util/BFloat16.h"
-#include "models/ops/products/int8_products.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/instruction_set.h"
 
 namespace longshort::models::cpu {

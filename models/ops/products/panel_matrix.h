@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/ops/products/int8_products.h"
 #include "models/ops/products/packed_matrix.h"
+#include "models/ops/products/product_kernels.h"
 
 namespace longshort::models {
 

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort {
 namespace {

@@ -1,13 +1,12 @@
 // The convolution of values on the tested device, against plain sums in double precision.
 
-#include "models/ops/document_attention/value_convolution.h"
-
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/document_attention/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"

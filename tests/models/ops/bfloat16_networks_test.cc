@@ -12,7 +12,7 @@
 #include "models/device/gpu_loss.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 #include "tests/models/families/cvt/random_cvt.h"
 #include "tests/models/families/text_classifier/random_text_model.h"
 #include "tests/models/families/vil/random_vil.h"

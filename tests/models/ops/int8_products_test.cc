@@ -1,5 +1,3 @@
-#include "models/ops/products/int8_products.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "models/ops/products/product_kernels.h"
 #include "tests/models/ops/instruction_set_name.h"
 
 namespace longshort::models::cpu {

@@ -9,8 +9,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/ops/products/float_products.h"
-#include "models/ops/products/int8_products.h"
+#include "models/ops/products/product_kernels.h"
 #include "models/ops/rows/instruction_set.h"
 #include "tests/models/ops/instruction_set_name.h"
 

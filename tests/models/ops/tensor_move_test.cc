@@ -1,5 +1,3 @@
-#include "models/ops/layers/tensor_move.h"
-
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
 #include "models/ops/layers/linear.h"

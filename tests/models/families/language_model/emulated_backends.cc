@@ -3,9 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "models/families/language_model/backend.h"
-#include "models/ops/item_attention/documents_on_device.h"
+#include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
-#include "models/ops/item_attention/images_on_device.h"
 
 namespace longshort::models {
 

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "models/ops/full_attention/full_attention.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
-#include "models/ops/layers/tensor_move.h"
+#include "models/ops/layers/linear.h"
 #include "tests/models/families/vil/attention_loop.h"
 #include "tests/models/families/vil/random_vil.h"
 #include "tests/models/ops/instruction_set_name.h"
