@@ -1,6 +1,7 @@
-// Options for loading a model, in plain types.
+// Loading of a model, in plain types: what it reads, its options, and the memory that weights take.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 namespace longshort::models {
 
 class GpuBackends;
+
+// The names of the files in a model directory that loading reads, and that the fingerprint covers.
+inline constexpr std::array<std::string_view, 5> kModelFiles = {"config.json", "model.safetensors", "vocabulary.txt",
+                                                                "tokenizer.json", "labels.txt"};
 
 struct LoadOptions {
   // "fp32", "bf16" or "int8". Sums, norms and softmaxes are float32 with each.

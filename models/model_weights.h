@@ -1,12 +1,10 @@
-// A model's weights on each device that it was loaded for, which create a replica for each worker, and their files.
+// A model's weights on each device that it was loaded for. They create a replica for each worker.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,9 +58,5 @@ struct ModelWeights {
                         [&worker](const Place& place) { return place.device.IsOnDeviceOf(worker); });
   }
 };
-
-// The names of the files in a model directory that loading reads, and that the fingerprint covers.
-inline constexpr std::array<std::string_view, 5> kModelFiles = {"config.json", "model.safetensors", "vocabulary.txt",
-                                                                "tokenizer.json", "labels.txt"};
 
 }  // namespace longshort::models

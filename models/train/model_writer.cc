@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "models/model_weights.h"
+#include "models/load_options.h"
 #include "models/ops/layers/stored_tensor.h"
 #include "models/weights/safetensors.h"
 

@@ -118,7 +118,7 @@ LS_INLINE void Probabilities(float* scores, int64_t vectors, float log_sum) {
 }
 
 // The gradient of a softmax: turns `gradients` of the probabilities into those of the scores.
-void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
+[[maybe_unused]] void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
   Lanes sums{}, p, g;
   for (int64_t v = 0; v < vectors; ++v) {
     Load(probabilities + v * kLanes, p);
