@@ -3,7 +3,7 @@
 #   auto  on if nvcc exists and nvidia-smi lists a GPU
 #   on    needs nvcc, but no GPU; for build machines
 #   off   never
-# With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/gpu are
+# With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/ops are
 # compiled for the chip, the server has workers for GPUs, and the programs' --version prints the toolkit.
 
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")

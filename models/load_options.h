@@ -1,6 +1,7 @@
-// Options for loading a model, in plain types.
+// Loading of a model, in plain types: what it reads, its options, and the memory that weights take.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 namespace longshort::models {
 
 class GpuBackends;
+
+// The names of the files in a model directory that loading reads, and that the fingerprint covers.
+inline constexpr std::array<std::string_view, 5> kModelFiles = {"config.json", "model.safetensors", "vocabulary.txt",
+                                                                "tokenizer.json", "labels.txt"};
 
 struct LoadOptions {
   // "fp32", "bf16" or "int8". Sums, norms and softmaxes are float32 with each.
@@ -38,10 +43,14 @@ struct LoadOptions {
   }
 };
 
-// The precision that is assumed for the size of a classifier's weights.
-inline std::string_view ClassifierPrecision(std::string_view asked) { return asked == "int8" ? "bf16" : asked; }
+// The memory that a model's weights take.
+struct WeightSizes {
+  int64_t loading_bytes = 0;  // on the host, while it is loaded
+  int64_t host_bytes = 0;     // on the host, once it is loaded
+  int64_t gpu_bytes = 0;      // on each GPU that runs it
+};
 
-// The size of a model's weights. In int8, a scale of 4 bytes belongs to 64 numbers.
+// The size of numbers in this precision. In int8, a scale of 4 bytes belongs to 64 numbers.
 inline int64_t WeightBytes(int64_t parameters, std::string_view precision) {
   if (precision == "int8") return parameters + parameters / 16;
   return parameters * (precision == "bf16" ? 2 : 4);

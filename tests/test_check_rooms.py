@@ -59,6 +59,14 @@ def test_a_room_that_is_not_in_the_table_is_refused(tmp_path: Path) -> None:
     assert "core/util/things.h: the room core/util is not in tests/rooms.txt" in output
 
 
+def test_a_room_may_have_subfolders(tmp_path: Path) -> None:
+    files = FILES | {"core/cache/grid/places.h": "", "server/rpc/row.h": '#include "core/cache/grid/places.h"\n'}
+    assert check(tmp_path, files, TABLE.replace("core/cache:", "core/cache/:")) == (0, "")
+    status, output = check(tmp_path / "flat", files)
+    assert status == 1
+    assert "the room core/cache/grid is not in tests/rooms.txt" in output
+
+
 def test_an_unused_arrow_of_the_table_is_reported(tmp_path: Path) -> None:
     table = TABLE.replace("server/rpc:      ", "core/sampling:\nserver/rpc:      models ")
     status, output = check(tmp_path, FILES, table)

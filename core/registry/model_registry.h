@@ -26,7 +26,7 @@
 #include "core/registry/model_repository.h"
 #include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
-#include "models/loading/loaded_model.h"
+#include "models/families/load_model.h"
 
 namespace longshort::core {
 

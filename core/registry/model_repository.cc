@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "models/model_files.h"
+#include "models/load_options.h"
 
 namespace longshort::core {
 namespace {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/images/codecs.h"
-#include "models/images/opencv_border.h"
 #include "opencv2/imgproc.hpp"
 
 namespace longshort::models {

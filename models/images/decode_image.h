@@ -1,13 +1,18 @@
 // Decodes images, with the results of Pillow's Image.open, ImageOps.exif_transpose and convert("RGB").
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "models/images/image_header.h"
 #include "models/weights/image_preprocessing_config.h"
+#include "opencv2/core.hpp"
 #include "opencv2/core/mat.hpp"
+#include "opencv2/core/utility.hpp"
 
 namespace longshort::models {
 
@@ -41,5 +46,26 @@ inline constexpr int64_t kMinScaledPixels = 4'000'000;
 // Reads the header, then decodes without scaling. Errors: also those of ReadImageHeader.
 absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits,
                                     OrientationUse orientation = OrientationUse::kApply);
+
+// Calls OpenCV without threads, and converts its exceptions to statuses. Returns the result of `work`, a Status or a
+// StatusOr. Errors: RESOURCE_EXHAUSTED if memory is exhausted, INTERNAL for any other exception.
+template <typename Work>
+auto CallOpenCv(const Work& work) -> decltype(work()) {
+  // One thread processes an image. Preparation threads and the trainer process several images at once.
+  [[maybe_unused]] static const bool sequential = [] {
+    cv::setNumThreads(0);
+    return true;
+  }();
+  try {
+    return work();
+  } catch (const cv::Exception& error) {
+    if (error.code == cv::Error::StsNoMem) return absl::ResourceExhaustedError("not enough memory for the image");
+    return absl::InternalError(absl::StrCat("OpenCV: ", error.err));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("not enough memory for the image");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
 
 }  // namespace longshort::models

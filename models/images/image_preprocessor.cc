@@ -15,7 +15,6 @@
 #include "base/number_text.h"
 #include "base/status_macros.h"
 #include "models/images/decode_image.h"
-#include "models/images/opencv_border.h"
 #include "models/images/resize.h"
 #include "opencv2/core.hpp"
 

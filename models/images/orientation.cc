@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
 #include "opencv2/core.hpp"
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
 #include "models/images/png_metadata.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/utf8.h"
-#include "models/images/byte_reader.h"
+#include "models/images/codecs.h"
 
 namespace longshort::models {
 namespace {

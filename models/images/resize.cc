@@ -1,13 +1,93 @@
 #include "models/images/resize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
-#include "models/images/bicubic.h"
 #include "opencv2/imgproc.hpp"
 
 namespace longshort::models {
 namespace {
+
+// Antialiased bicubic interpolation along one axis, as in Pillow's Image.resize(BICUBIC): the cubic kernel with
+// a = -0.5, stretched by the reduction, so that all input values within its support contribute.
+
+// The outputs `begin` .. `begin + count - 1` of an axis that is resized from `in_size` to `out_size` values.
+struct AxisSlice {
+  int64_t in_size = 0;
+  int64_t out_size = 0;
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// Each output is a sum of neighbouring inputs with weights whose sum is 1.
+struct BicubicWeights {
+  struct Window {
+    int64_t begin = 0;         // the first input
+    int64_t count = 0;         // at least 1
+    int64_t first_weight = 0;  // index into `weights`
+  };
+  std::vector<Window> windows;  // [slice.count]
+  std::vector<double> weights;
+
+  // The range of inputs that the windows cover.
+  int64_t first_input() const { return windows.front().begin; }
+  int64_t end_input() const { return windows.back().begin + windows.back().count; }
+};
+
+constexpr double kA = -0.5;
+constexpr double kSupport = 2.0;
+
+// Keys' cubic convolution kernel.
+double Cubic(double x) {
+  x = std::abs(x);
+  if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1.0;
+  if (x < 2.0) return (((x - 5.0) * x + 8.0) * x - 4.0) * kA;
+  return 0.0;
+}
+
+// Appends the weights of the output whose centre is at input position `centre`.
+BicubicWeights::Window AppendWindow(double centre, double stretch, int64_t in_size, std::vector<double>& weights) {
+  const double support = kSupport * stretch;
+  const int64_t begin = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
+  const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), in_size);
+  const auto first_weight = static_cast<int64_t>(weights.size());
+  const double narrow = 1.0 / stretch;
+  double sum = 0.0;
+  for (int64_t x = begin; x < end; ++x) {
+    const double weight = Cubic((static_cast<double>(x) - centre + 0.5) * narrow);
+    weights.push_back(weight);
+    sum += weight;
+  }
+  for (auto weight = weights.begin() + first_weight; weight != weights.end(); ++weight) *weight /= sum;
+  return {begin, end - begin, first_weight};
+}
+
+// REQUIRES: sizes are positive, and the slice is a non-empty part of the outputs.
+BicubicWeights ComputeBicubicWeights(const AxisSlice& slice) {
+  const double scale = static_cast<double>(slice.in_size) / static_cast<double>(slice.out_size);
+  const double stretch = std::max(scale, 1.0);
+  BicubicWeights result;
+  result.windows.reserve(static_cast<size_t>(slice.count));
+  for (int64_t out = slice.begin; out < slice.begin + slice.count; ++out) {
+    const double centre = (static_cast<double>(out) + 0.5) * scale;
+    result.windows.push_back(AppendWindow(centre, stretch, slice.in_size, result.weights));
+  }
+  return result;
+}
+
+// Weights in units of 2^-22, rounded. Sums of products with 8-bit values are then exact, and equal to Pillow's.
+constexpr int kWeightBits = 22;
+
+std::vector<int32_t> FixedPointWeights(const BicubicWeights& weights) {
+  std::vector<int32_t> fixed;
+  fixed.reserve(weights.weights.size());
+  for (const double weight : weights.weights) {
+    const double scaled = weight * (1 << kWeightBits);
+    fixed.push_back(static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5));
+  }
+  return fixed;
+}
 
 // The arithmetic of a value type: its weights, its sums, and their conversion to the type.
 template <typename Value>

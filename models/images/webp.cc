@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
 
 namespace longshort::models {

@@ -14,13 +14,12 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
-#include "models/language_model/decoder.h"
-#include "models/language_model/segment_forward.h"
+#include "models/families/language_model/decoder.h"
+#include "models/families/language_model/language_model_config.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/model_writer.h"
 #include "models/train/starting_model.h"
 #include "models/train/training_text.h"
-#include "models/weights/language_model_config.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "models/families/language_model/language_model_config.h"
 #include "models/train/training_run.h"
-#include "models/weights/language_model_config.h"
 
 namespace longshort::models {
 

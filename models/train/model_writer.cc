@@ -19,8 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "models/layers/stored_tensor.h"
-#include "models/model_files.h"
+#include "models/load_options.h"
+#include "models/ops/layers/stored_tensor.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {

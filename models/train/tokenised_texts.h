@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/classifier.h"
+#include "models/families/text_classifier/text_classifier_config.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/train/labelled_data.h"
-#include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
 

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "models/classifiers/cvt_network.h"
+#include "models/families/cvt/cvt_config.h"
+#include "models/families/cvt/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/held_out_figures.h"
@@ -14,7 +15,6 @@
 #include "models/train/next_steps.h"
 #include "models/train/starting_model.h"
 #include "models/train/trainable_classifier.h"
-#include "models/weights/cvt_config.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

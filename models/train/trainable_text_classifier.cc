@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "models/classifiers/classifiers.h"
-#include "models/classifiers/text_network.h"
+#include "models/families/text_classifier/text_classifier_config.h"
+#include "models/families/text_classifier/text_network.h"
 #include "models/train/divided_data.h"
 #include "models/train/held_out_figures.h"
 #include "models/train/labelled_data.h"
@@ -20,7 +20,6 @@
 #include "models/train/tokenised_texts.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/model_directory.h"
-#include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/layers/kept_memory.h"
-#include "models/layers/library.h"
+#include "models/device/kept_memory.h"
+#include "models/device/library.h"
 #include "models/train/model_writer.h"
 #include "models/train/next_steps.h"
 

@@ -22,7 +22,7 @@ struct ModelDirectory {
   std::optional<std::string> tokenizer_text;   // tokenizer.json; absent if there is none
   std::optional<std::string> labels_text;      // labels.txt; absent if the classes have no names
   SafetensorsFile weights;                     // model.safetensors
-  // Hex SHA-256 over name, length and content of all files (models/model_files.h). Two directories have the same
+  // Hex SHA-256 over name, length and content of all files (models/model_weights.h). Two directories have the same
   // fingerprint if and only if they contain the same model.
   std::string fingerprint;
 

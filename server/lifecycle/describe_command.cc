@@ -13,9 +13,8 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/costs/config_page.h"
-#include "models/costs/costs.h"
-#include "models/costs/presets.h"
+#include "models/families/costs.h"
+#include "models/families/describe.h"
 
 namespace longshort::server {
 namespace {

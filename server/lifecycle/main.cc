@@ -8,7 +8,7 @@
 #include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
 #ifdef LONGSHORT_WITH_CUDA
-#include "models/loading/cuda_backends.h"
+#include "models/gpu_backends.h"
 #endif
 
 int main(int argc, char** argv) {

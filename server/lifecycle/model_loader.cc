@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "models/loading/load_model.h"
+#include "models/families/load_model.h"
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 

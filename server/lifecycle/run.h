@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/gpu/gpu_loss.h"
+#include "models/device/gpu_loss.h"
 #include "models/worker_device.h"
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"

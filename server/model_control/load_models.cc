@@ -62,12 +62,11 @@ class EngineMaker {
   }
 
   // Checks that the weights fit in the memory of the machine and of the workers' GPUs.
-  absl::Status CheckRoom(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
-                         int64_t gpu_bytes) const {
-    LS_RETURN_IF_ERROR(CheckWeightsFit(*budget_, host_bytes));
+  absl::Status CheckRoom(const std::vector<models::WorkerDevice>& workers, const models::WeightSizes& sizes) const {
+    LS_RETURN_IF_ERROR(CheckWeightsFit(*budget_, sizes.loading_bytes));
     for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
       if (device.kind == models::DeviceKind::kCpu) continue;
-      LS_RETURN_IF_ERROR(CheckWeightsFit(*gpu_budgets_.at(device.index), gpu_bytes));
+      LS_RETURN_IF_ERROR(CheckWeightsFit(*gpu_budgets_.at(device.index), sizes.gpu_bytes));
     }
     return absl::OkStatus();
   }
@@ -89,8 +88,7 @@ class EngineMaker {
     const models::LanguageModelInfo info = loaded.weights.info();
     core::ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    const int64_t weight_bytes = models::WeightBytes(info.parameters, info.precision);
-    const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, weight_bytes, weight_bytes);
+    const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, loaded.sizes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
     engine.token_budget = budgets_.prompts;
@@ -116,7 +114,7 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", core::Bytes(core::PagesForStreams(info, 1), info.page_bytes)},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, &loaded.weights);
+    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", loaded.sizes.gpu_bytes}}, &loaded.weights);
     core::ServedLanguageModel served{.memory = memory,
                                      .info = info,
                                      .tokenizer = loaded.tokenizer,
@@ -137,13 +135,7 @@ class EngineMaker {
     const models::ClassifierInfo& info = loaded.weights.info();
     core::DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    // CPUs are first (WorkersOn). They keep some of the weights in float32 with any precision.
-    const models::WorkerDevice &first = engine.workers.front(), &last = engine.workers.back();
-    const int64_t gpu_weight_bytes = models::WeightBytes(info.parameters, loaded.weights.info(last).precision);
-    const std::shared_ptr<Memory> memory = TakeForWeights(
-        engine.workers,
-        first.kind == models::DeviceKind::kCpu ? models::WeightBytes(info.parameters, /*precision=*/"fp32") : 0,
-        gpu_weight_bytes + info.gpu_workspace_bytes);
+    const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, loaded.sizes, info.gpu_workspace_bytes);
     memory->common.push_back(CommonShare(of_items_, memory_.items));
     if (loaded.preprocessor != nullptr) memory->common.push_back(CommonShare(decoding_, DecodingBytes(options_)));
     LS_RETURN_IF_ERROR(CheckModelFits(*budget_, name));
@@ -164,7 +156,7 @@ class EngineMaker {
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
     LogGpuMemory(name, version, engine.workers,
-                 {{"weight_bytes", gpu_weight_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
+                 {{"weight_bytes", loaded.sizes.gpu_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
     core::ServedClassifier served{
         .memory = memory,
         .info = info,
@@ -216,13 +208,13 @@ class EngineMaker {
     std::vector<Budget::Share> shares;  // of the machine's memory, then of each GPU's
     std::vector<std::shared_ptr<const Budget::Share>> common = {};
   };
-  std::shared_ptr<Memory> TakeForWeights(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
-                                         int64_t gpu_bytes) const {
+  std::shared_ptr<Memory> TakeForWeights(const std::vector<models::WorkerDevice>& workers,
+                                         const models::WeightSizes& sizes, int64_t gpu_workspace_bytes = 0) const {
     auto memory = std::make_shared<Memory>();
-    memory->shares.emplace_back(budget_).Add(host_bytes);
+    memory->shares.emplace_back(budget_).Add(sizes.host_bytes);
     for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
       if (device.kind == models::DeviceKind::kCpu) continue;
-      memory->shares.emplace_back(gpu_budgets_.at(device.index)).Add(gpu_bytes);
+      memory->shares.emplace_back(gpu_budgets_.at(device.index)).Add(sizes.gpu_bytes + gpu_workspace_bytes);
     }
     return memory;
   }
@@ -341,9 +333,7 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                               const std::string& served_fingerprint) -> absl::StatusOr<models::LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();
     LS_ASSIGN_OR_RETURN(const std::vector<models::WorkerDevice> workers, maker->Workers(name));
-    const auto check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
-      return maker->CheckRoom(workers, host_bytes, gpu_bytes);
-    };
+    const auto check_room = [&](const models::WeightSizes& sizes) { return maker->CheckRoom(workers, sizes); };
     return loader(directory, workers, {.check_room = check_room, .served_fingerprint = served_fingerprint});
   };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/budget.h"
 #include "core/registry/model_registry.h"
-#include "models/loading/load_model.h"
+#include "models/families/load_model.h"
 #include "models/worker_device.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
 // A replica on `device` does one step of each kind: a language model reads some tokens and generates one, a classifier
 // runs one item alone and two in a batch. This loads weights into memory and initializes libraries before a worker's
 // first request. Nothing that was read remains. No thread pool is kept for workers, which make their own
-// (models/layers/library.h). Errors: those of ModelWeights::NewReplica; INTERNAL if the model fails or throws, as it
+// (models/device/library.h). Errors: those of ModelWeights::NewReplica; INTERNAL if the model fails or throws, as it
 // would at the first request.
 absl::Status WarmUp(const models::LoadedModel& loaded, const models::WorkerDevice& device);
 

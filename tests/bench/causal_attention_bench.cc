@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "models/kernels/causal_attention.h"
-#include "tests/models/kernels/instruction_set_name.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "tests/models/ops/instruction_set_name.h"
 
 namespace longshort::models::cpu {
 namespace {

@@ -23,9 +23,9 @@
 #include "absl/time/time.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/costs/presets.h"
-#include "models/loading/load_model.h"
-#include "models/weights/text_classifier_config.h"
+#include "models/families/describe.h"
+#include "models/families/load_model.h"
+#include "models/families/text_classifier/text_classifier_config.h"
 #include "tests/bench/random_model.h"
 
 namespace longshort {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_pages.h"
-#include "models/language_model/language_model.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {

@@ -11,7 +11,7 @@
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
-#include "models/language_model/language_model.h"
+#include "models/families/language_model/transformer_ls.h"
 
 namespace longshort {
 namespace {

@@ -10,11 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/weights/cvt_config.h"
-#include "models/weights/language_model_config.h"
+#include "models/families/cvt/cvt_config.h"
+#include "models/families/language_model/language_model_config.h"
+#include "models/families/text_classifier/text_classifier_config.h"
+#include "models/families/vil/vil_config.h"
 #include "models/weights/safetensors.h"
-#include "models/weights/text_classifier_config.h"
-#include "models/weights/vil_config.h"
 
 namespace longshort {
 namespace {

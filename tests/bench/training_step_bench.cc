@@ -21,14 +21,14 @@
 #include "ATen/core/Reduction.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "models/classifiers/text_network.h"
-#include "models/costs/costs.h"
-#include "models/language_model/segment_forward.h"
-#include "models/layers/kept_memory.h"
+#include "models/device/kept_memory.h"
+#include "models/families/costs.h"
+#include "models/families/language_model/decoder.h"
+#include "models/families/language_model/language_model_config.h"
+#include "models/families/text_classifier/text_classifier_config.h"
+#include "models/families/text_classifier/text_network.h"
 #include "models/train/optimizer.h"
 #include "models/train/parameters.h"
-#include "models/weights/language_model_config.h"
-#include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
 namespace {

@@ -14,8 +14,8 @@
 #include "tests/determinism/answer.h"
 #include "tests/determinism/mix.h"
 #include "tests/determinism/random_choice.h"
-#include "tests/models/language_model/random_decoder.h"
-#include "tests/models/language_model/tested_backends.h"
+#include "tests/models/families/language_model/random_decoder.h"
+#include "tests/models/families/language_model/tested_backends.h"
 
 namespace longshort::gpu_determinism_test {
 

@@ -9,7 +9,7 @@
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
-#include "models/layers/linear.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort {
 namespace {

@@ -5,14 +5,16 @@
 
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/classifiers.h"
+#include "models/families/cvt/cvt_network.h"
+#include "models/families/text_classifier/text_network.h"
+#include "models/families/vil/vil_network.h"
 #include "models/weights/model_directory.h"
 #include "tests/base/temporary_directory.h"
-#include "tests/models/classifiers/random_cvt.h"
-#include "tests/models/classifiers/random_text_model.h"
-#include "tests/models/classifiers/random_vil.h"
-#include "tests/models/language_model/random_decoder.h"
-#include "tests/models/language_model/tested_backends.h"
+#include "tests/models/families/cvt/random_cvt.h"
+#include "tests/models/families/language_model/random_decoder.h"
+#include "tests/models/families/language_model/tested_backends.h"
+#include "tests/models/families/text_classifier/random_text_model.h"
+#include "tests/models/families/vil/random_vil.h"
 
 namespace longshort {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "models/classifier.h"
-#include "models/loading/loaded_model.h"
+#include "models/families/load_model.h"
 #include "models/model.h"
 
 namespace longshort {

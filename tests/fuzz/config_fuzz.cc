@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/weights/language_model_config.h"
+#include "models/families/language_model/language_model_config.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/weights/language_model_config.h"
+#include "models/families/language_model/language_model_config.h"
 #include "models/weights/safetensors.h"
 #include "models/weights/tensors.h"
 #include "tests/fuzz/require.h"

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/costs/costs.h"
-#include "models/weights/vil_config.h"
+#include "models/families/costs.h"
+#include "models/families/describe.h"
+#include "models/families/vil/vil_config.h"
 #include "tests/fuzz/require.h"
 
 namespace longshort {

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/loading/load_model.h"
+#include "models/families/load_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"
 #include "tests/golden/golden_items.h"

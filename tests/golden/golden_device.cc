@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/loading/cuda_backends.h"
+#include "models/gpu_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
-#include "tests/models/language_model/emulated_backends.h"
+#include "tests/models/families/language_model/emulated_backends.h"
 #endif
 
 namespace longshort {

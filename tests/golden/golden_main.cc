@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
-#include "models/language_model/language_model.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"
 #include "tests/golden/golden_streams.h"

@@ -21,7 +21,7 @@
 #include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
 #include "tests/faults/loader_with_faults.h"
-#include "tests/models/language_model/emulated_backends.h"
+#include "tests/models/families/language_model/emulated_backends.h"
 
 namespace longshort {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "models/loading/load_model.h"
+#include "models/families/load_model.h"
 #include "tests/bench/gpu/device_tools.h"
 
 namespace longshort {

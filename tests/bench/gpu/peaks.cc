@@ -7,8 +7,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/library.h"
-#include "models/layers/tensor_move.h"
+#include "models/device/library.h"
+#include "models/ops/layers/linear.h"
 
 namespace longshort {
 namespace {

@@ -10,8 +10,9 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
-#include "models/costs/costs.h"
-#include "models/language_model/language_model.h"
+#include "models/families/costs.h"
+#include "models/families/describe.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "tests/bench/gpu/device_tools.h"
 #include "tests/rings/ring_pages.h"
 

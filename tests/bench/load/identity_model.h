@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/classifier.h"
-#include "models/loading/loaded_model.h"
+#include "models/families/load_model.h"
 
 namespace longshort::load {
 

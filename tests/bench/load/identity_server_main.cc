@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/loading/load_model.h"
+#include "models/families/load_model.h"
 #include "server/lifecycle/run.h"
 #include "tests/bench/load/identity_model.h"
 

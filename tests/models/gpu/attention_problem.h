@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "models/gpu/causal_attention.h"
-#include "models/gpu/query_tiles.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/causal_attention/query_tiles.h"
 #include "tests/models/gpu/device_arrays.h"
 #include "tests/models/gpu/random_elements.h"
 

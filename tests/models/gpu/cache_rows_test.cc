@@ -1,6 +1,6 @@
 // The kernels that write cache pages and mix chunks, on the tested device, against plain sums in double precision.
 
-#include "models/gpu/cache_rows.h"
+#include "models/ops/causal_attention/cache_rows.h"
 
 #include <algorithm>
 #include <cmath>

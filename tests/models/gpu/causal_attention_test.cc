@@ -1,7 +1,5 @@
 // The attention kernels on the tested device, against plain sums in double precision.
 
-#include "models/gpu/causal_attention.h"
-
 #include <cmath>
 #include <memory>
 #include <set>
@@ -10,7 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/gpu/attention_tile.h"
+#include "models/ops/causal_attention/attention_tile.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "tests/models/gpu/attention_problem.h"
 #include "tests/models/gpu/tested_device.h"
 
@@ -114,7 +113,8 @@ void CheckBanks() {
   };
   for (int first = 0; first < kPageRows; first += 8) {
     for (int piece = 0; piece < pieces_of_row; ++piece) {
-      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8) << "LoadMatrices";
+      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8)
+          << "LoadMatricesTransposed";
     }
     for (int row = first; row < first + 8; row += 2) {
       for (int c = 0; c < pieces_of_row / 4; ++c) {

@@ -1,11 +1,10 @@
 // Attention of CLS rows on the tested device, against plain sums in double precision.
 
-#include "models/gpu/cls_attention.h"
-
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

@@ -1,11 +1,10 @@
 // The CUDA device, in builds that have it. Most machines that compile it have no GPU.
 
-#include "models/gpu/cuda_device.h"
-
 #include <cstring>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/device/gpu_device.h"
 
 namespace longshort::models::cuda_device_test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/gpu/gpu_device.h"
+#include "models/device/gpu_device.h"
 
 namespace longshort::models::cuda {
 

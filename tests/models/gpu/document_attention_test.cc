@@ -1,14 +1,13 @@
 // Attention of packed documents on the tested device, against plain sums in double precision.
 
-#include "models/gpu/document_attention.h"
-
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/gpu/document_tiles.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
+#include "models/ops/document_attention/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "models/gpu/gpu_device.h"
+#include "models/device/gpu_device.h"
 #include "tests/models/gpu/emulation/block.h"
 
 namespace longshort::models {

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 
 namespace longshort::models::emulated_device_test {
 

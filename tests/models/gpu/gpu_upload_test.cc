@@ -1,11 +1,10 @@
-#include "models/gpu/gpu_upload.h"
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/device/gpu_memory.h"
 #include "tests/models/gpu/emulated_device.h"
 
 namespace longshort::models::gpu_upload_test {

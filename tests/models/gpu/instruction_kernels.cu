@@ -1,4 +1,4 @@
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 #include "tests/models/gpu/instruction_kernels.h"
 
 namespace longshort::models::cuda {
@@ -23,11 +23,10 @@ LS_KERNEL(64) void Where(LS_ARGUMENTS WherePlaces arguments) {
 
 LS_KERNEL(32) void Exchange(LS_ARGUMENTS LaneExchange arguments) {
   const float mine = arguments.in[Lane()];
-  float* const out = arguments.out + 4 * Lane();
+  float* const out = arguments.out + 3 * Lane();
   out[0] = Shuffle(mine, Lane() + 1);
   out[1] = ShuffleXor(mine, 5);
   out[2] = static_cast<float>(Shuffle(static_cast<double>(mine) / 3, 3));
-  out[3] = FloatOf(Ballot(mine > 8) >> 1);
 }
 
 LS_KERNEL(96) void Reverse(LS_ARGUMENTS Reversal arguments) {
@@ -64,15 +63,13 @@ LS_KERNEL(32) void CopyWords(LS_ARGUMENTS WordCopies arguments) {
   SyncBlock();
 }
 
-LS_KERNEL(32) void LoadBoth(LS_ARGUMENTS MatrixLoads arguments) {
+LS_KERNEL(32) void LoadAll(LS_ARGUMENTS MatrixLoads arguments) {
   auto* const shared = reinterpret_cast<uint16_t*>(SharedMemory());
   for (int i = Thread(); i < 256; i += kWarpThreads) shared[i] = arguments.in[i];
   SyncBlock();
   uint32_t matrices[4];
-  LoadMatrices(matrices, shared + Lane() * 8);
-  for (int m = 0; m < 4; ++m) arguments.out[Lane() * 4 + m] = matrices[m];
   LoadMatricesTransposed(matrices, shared + Lane() * 8);
-  for (int m = 0; m < 4; ++m) arguments.out[128 + Lane() * 4 + m] = matrices[m];
+  for (int m = 0; m < 4; ++m) arguments.out[Lane() * 4 + m] = matrices[m];
 }
 
 template <ProductType type>
@@ -93,10 +90,8 @@ void Multiplied(LS_ARGUMENTS MatrixProduct arguments) {
   for (int i = 0; i < 4; ++i) d[i] = arguments.d[(group + i / 2 * 8) * 8 + 2 * quad + i % 2];
   if constexpr (type == ProductType::kTf32) {
     MultiplyTf32Matrices(d, a, b[0], b[1]);
-  } else if constexpr (type == ProductType::kHalf) {
-    MultiplyMatrices<Half>(d, a, b[0], b[1]);
   } else {
-    MultiplyMatrices<BFloat16>(d, a, b[0], b[1]);
+    MultiplyMatrices(d, a, b[0], b[1]);
   }
   for (int i = 0; i < 4; ++i) arguments.d[(group + i / 2 * 8) * 8 + 2 * quad + i % 2] = d[i];
 }
@@ -106,23 +101,19 @@ LS_KERNEL(32) void Numbers(LS_ARGUMENTS NumberFunctions arguments) {
     const float x = arguments.in[i], y = arguments.in[arguments.count - 1 - i];
     float* const out = arguments.out + int64_t{i} * kNumberFunctions;
     BFloat16 rounded;
-    Half half;
     Convert(x, rounded);
-    Convert(x, half);
     out[0] = ToFloat(rounded);
-    out[1] = ToFloat(half);
-    out[2] = FloatOf(PackBFloat16(x, y));
-    out[3] = FloatOf(PackHalf(x, y));
-    out[4] = FloatOf(ToTf32(x));
-    out[5] = Add(x, y);
-    out[6] = Multiply(x, y);
-    out[7] = MultiplyAdd(x, y, x);
-    out[8] = Reciprocal(x);
-    out[9] = SquareRoot(Multiply(x, x));
-    out[10] = Larger(x, y);
-    out[11] = FloatOf(BitsOf(x) + 1);
-    out[12] = Exp2(x);
-    out[13] = Erf(x);
+    out[1] = FloatOf(PackBFloat16(x, y));
+    out[2] = FloatOf(ToTf32(x));
+    out[3] = Add(x, y);
+    out[4] = Multiply(x, y);
+    out[5] = MultiplyAdd(x, y, x);
+    out[6] = Reciprocal(x);
+    out[7] = SquareRoot(Multiply(x, x));
+    out[8] = Larger(x, y);
+    out[9] = FloatOf(BitsOf(x) + 1);
+    out[10] = Exp2(x);
+    out[11] = Erf(x);
   }
 }
 
@@ -143,14 +134,12 @@ KernelCall CopyWordsCall(const WordCopies& arguments) {
   return MakeCall<CopyWords>("CopyWords", OneBlock(32, 1024), arguments);
 }
 KernelCall LoadMatricesCall(const MatrixLoads& arguments) {
-  return MakeCall<LoadBoth>("LoadBoth", OneBlock(32, 512), arguments);
+  return MakeCall<LoadAll>("LoadAll", OneBlock(32, 512), arguments);
 }
 KernelCall MultiplyCall(ProductType type, const MatrixProduct& arguments) {
   switch (type) {
     case ProductType::kBFloat16:
       return MakeCall<Multiplied<ProductType::kBFloat16>>("Multiplied", OneBlock(32), arguments);
-    case ProductType::kHalf:
-      return MakeCall<Multiplied<ProductType::kHalf>>("Multiplied", OneBlock(32), arguments);
     default:
       return MakeCall<Multiplied<ProductType::kTf32>>("Multiplied", OneBlock(32), arguments);
   }

@@ -1,10 +1,10 @@
-// A kernel for each instruction of models/gpu/device.h, for the emulator and for GPUs.
+// A kernel for each instruction of models/device/device.h, for the emulator and for GPUs.
 #pragma once
 
 #include <cstdint>
 
-#include "models/gpu/kernel_call.h"
-#include "models/gpu/pages.h"
+#include "models/device/kernel_call.h"
+#include "models/device/pages.h"
 
 namespace longshort::models::cuda {
 
@@ -14,8 +14,7 @@ struct WherePlaces {
 };
 KernelCall WhereCall(const WherePlaces& arguments);
 
-// A warp: [32][4] values that lane l receives of in[32]: from lane l + 1, from lane l ^ 5, a double from lane 3, and
-// the ballot for in > 8.
+// A warp: [32][3] values that lane l receives of in[32]: from lane l + 1, from lane l ^ 5, and a double from lane 3.
 struct LaneExchange {
   const float* in;
   float* out;
@@ -39,7 +38,7 @@ struct WordCopies {
 };
 KernelCall CopyWordsCall(const WordCopies& arguments);
 
-// A warp loads four matrices [32 rows][8] of 16 bits: [2][32][4], plain and transposed.
+// A warp loads four matrices [32 rows][8] of 16 bits: [32][4], transposed.
 struct MatrixLoads {
   const uint16_t* in;
   uint32_t* out;
@@ -52,11 +51,11 @@ struct MatrixProduct {
   const void* b;
   float* d;
 };
-enum class ProductType { kBFloat16, kHalf, kTf32 };
+enum class ProductType { kBFloat16, kTf32 };
 KernelCall MultiplyCall(ProductType type, const MatrixProduct& arguments);
 
 // kNumberFunctions results for each pair in[i] and in[count - 1 - i]: [count][kNumberFunctions].
-constexpr int kNumberFunctions = 14;
+constexpr int kNumberFunctions = 12;
 struct NumberFunctions {
   const float* in;
   float* out;

@@ -1,12 +1,11 @@
 // The dynamic projection of whole items on the tested device, against plain sums in double precision.
 
-#include "models/gpu/landmarks.h"
-
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/landmarks/landmarks_kernels.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

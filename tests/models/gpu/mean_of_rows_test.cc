@@ -1,12 +1,11 @@
 // Means of items' rows on the tested device, against plain sums in double precision.
 
-#include "models/gpu/mean_of_rows.h"
-
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/rows/rows.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/gpu/device.h"
-#include "models/gpu/pages.h"
+#include "models/device/device.h"
+#include "models/device/pages.h"
 
 namespace longshort::models::cuda {
 

@@ -1,6 +1,6 @@
 // The row kernels on the tested device, against plain sums in double precision.
 
-#include "models/gpu/rows.h"
+#include "models/ops/rows/rows.h"
 
 #include <cmath>
 #include <memory>

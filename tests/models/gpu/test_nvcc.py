@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-KERNELS = ROOT / "models/gpu"
+KERNELS = ROOT / "models/ops"
 ARCHITECTURES = ("80", "90a")
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 # The options of target longshort_cuda_kernels.
@@ -66,7 +66,7 @@ def misfits(found: dict[str, tuple[int, int]], listed: dict[str, int | None]) ->
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_kernels_compile_and_fit_their_registers(architecture: str, tmp_path: Path) -> None:
     found = {}
-    for source in sorted(KERNELS.glob("*.cu")):
+    for source in sorted(KERNELS.rglob("*.cu")):
         found |= kernels_of(compile_kernels(source, architecture, tmp_path))
     wrong = misfits(found, budget())
     assert not wrong, "\n".join(wrong)
@@ -82,7 +82,7 @@ def host_sources() -> list[str]:
     pattern = r"LONGSHORT_CUDA_GPU|LONGSHORT_WITH_CUDA|#include .*cuda_(runtime|device|profiler)"
     command = ["git", "grep", "-lE", pattern, "--", "*.cc"]
     named = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    return sorted({*named, "models/loading/cuda_backends.cc", "tests/models/loading/cuda_backends_test.cc"})
+    return sorted({*named, "models/families/cuda_backends.cc", "tests/models/families/cuda_backends_test.cc"})
 
 
 @pytest.mark.parametrize("source", host_sources())
@@ -99,11 +99,11 @@ def test_the_host_side_compiles(source: str) -> None:
 
 
 def test_errors_after_which_the_process_must_be_ended_are_those_that_cuda_names() -> None:
-    """By the toolkit's own header: a GPU that has one of them is lost (models/gpu/gpu_loss.h)."""
+    """By the toolkit's own header: a GPU that has one of them is lost (models/device/gpu_loss.h)."""
     header = (Path(NVCC).resolve().parents[1] / "include/driver_types.h").read_text()
     described = re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*(cudaError\w+)\s*=", header, re.DOTALL)
     lasting = {name for text, name in described if "process must be terminated" in " ".join(text.split())}
-    known = set(re.findall(r"case (cudaError\w+):", (ROOT / "models/gpu/cuda_device.cc").read_text()))
+    known = set(re.findall(r"case (cudaError\w+):", (ROOT / "models/device/cuda_device.cc").read_text()))
     assert len(lasting) > 10
     assert lasting - known == set()
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/gpu/rows.h"
+#include "models/ops/rows/rows.h"
 #include "tests/models/gpu/device_arrays.h"
 #include "tests/models/gpu/random_elements.h"
 

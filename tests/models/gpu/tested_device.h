@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "models/gpu/gpu_device.h"
+#include "models/device/gpu_device.h"
 #include "tests/models/gpu/emulation/every_order.h"
 
 namespace longshort::models::cuda {

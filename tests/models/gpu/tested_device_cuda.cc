@@ -1,4 +1,4 @@
-#include "models/gpu/cuda_device.h"
+#include "models/device/gpu_device.h"
 #include "tests/models/gpu/tested_device.h"
 
 namespace longshort::models::cuda {

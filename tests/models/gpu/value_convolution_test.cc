@@ -1,14 +1,13 @@
 // The convolution of values on the tested device, against plain sums in double precision.
 
-#include "models/gpu/value_convolution.h"
-
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/gpu/document_tiles.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
+#include "models/ops/document_attention/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

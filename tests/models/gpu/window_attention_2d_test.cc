@@ -1,12 +1,11 @@
 // Attention on grids of tokens on the tested device, against plain sums in double precision.
 
-#include "models/gpu/window_attention_2d.h"
-
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
@@ -96,7 +95,7 @@ class Problem final {
   Rows FirstToken(const Rows& rows) const {
     return {.data = static_cast<Element*>(rows.data) + model_.globals * rows.stride, .stride = rows.stride};
   }
-  // The row of ViL's table (models/attention/positions.h).
+  // The row of ViL's table (models/ops/layers/positions.h).
   double Bias(int head, int dy, int dx) const {
     if (!model_.bias) return 0;
     const int side = model_.side, half = side / 2;

@@ -8,10 +8,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/classifiers.h"
+#include "models/families/cvt/cvt_config.h"
+#include "models/families/cvt/cvt_network.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/commands.h"
-#include "models/weights/cvt_config.h"
 #include "tests/models/images/png_writer.h"
 #include "tests/models/train/classifier_training.h"
 

@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/language_model/language_model.h"
+#include "models/families/language_model/transformer_ls.h"
 #include "models/train/commands.h"
 #include "models/train/model_writer.h"
 #include "models/train/training_text.h"

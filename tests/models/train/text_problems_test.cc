@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/classifiers.h"
+#include "models/families/text_classifier/text_network.h"
 #include "models/train/commands.h"
 #include "nlohmann/json.hpp"
 #include "tests/models/train/classifier_training.h"

@@ -83,9 +83,9 @@ class ClassifierRepository {
     const auto loader = [](const std::string& directory, const Workers&,
                            const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
       auto classifier = std::make_unique<core::FakeClassifier>();
-      if (absl::StrContains(directory, "/heavy")) classifier->mutable_info().parameters = 20 * kMebibyte / 4;
       models::LoadedClassifier loaded{
           .weights = core::WeightsOf(std::move(classifier)), .tokenizer = {}, .preprocessor = {}};
+      if (absl::StrContains(directory, "/heavy")) loaded.sizes.host_bytes = 20 * kMebibyte;
       if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
       return loaded;
     };
@@ -164,7 +164,7 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   bool read = false;
   const auto loader = [&](const std::string&, const Workers&,
                           const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
-    LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40, 0));
+    LS_RETURN_IF_ERROR(guard.check_room({.loading_bytes = int64_t{1} << 40}));
     read = true;
     return absl::InternalError("not refused");
   };
@@ -194,7 +194,7 @@ class ModelOnGpus {
   absl::StatusOr<std::unique_ptr<core::ModelRegistry>> Load(int64_t memory_bytes, int64_t weight_bytes) {
     const auto loader = [&](const std::string&, const Workers& workers,
                             const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
-      LS_RETURN_IF_ERROR(guard.check_room(/*host_bytes=*/0, weight_bytes));
+      LS_RETURN_IF_ERROR(guard.check_room({.gpu_bytes = weight_bytes}));
       workers_ = workers;
       if (classifier_workspace_bytes_ > 0) {
         auto classifier = std::make_unique<core::FakeClassifier>();
@@ -203,11 +203,12 @@ class ModelOnGpus {
             .weights = core::WeightsOf(std::move(classifier)), .tokenizer = {}, .preprocessor = {}};
       }
       models::LanguageModelInfo info = core::SmallModelInfoWithRealPages();
-      info.parameters = parameters_;
       info.workspace_bytes = workspace_bytes_;
       auto model = std::make_unique<core::FakeLanguageModel>(info);
       model->on_device = [this](const models::WorkerDevice& device) { replicas_.push_back(device); };
-      return models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(model)), .tokenizer = nullptr};
+      return models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(model)),
+                                         .tokenizer = nullptr,
+                                         .sizes = {.gpu_bytes = planned_weight_bytes_}};
     };
     const MachineLimits machine = {
         .cpus = 4, .memory_bytes = 0, .gpus = models::Gpus{.memory_bytes = {0, memory_bytes}}};
@@ -216,7 +217,7 @@ class ModelOnGpus {
 
   ServerOptions options_;
   std::vector<models::WorkerDevice> workers_, replicas_;
-  int64_t workspace_bytes_ = 0, parameters_ = 0, classifier_workspace_bytes_ = 0;
+  int64_t workspace_bytes_ = 0, planned_weight_bytes_ = 0, classifier_workspace_bytes_ = 0;
 
  private:
   ServerMetrics metrics_{options_.latency_buckets};
@@ -252,7 +253,7 @@ TEST(LoadModels, WhatAWorkerTakesOfItsGpuBesideItsCacheIsPlanned) {
   model.workspace_bytes_ = kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
   model.workspace_bytes_ = 0;
-  model.parameters_ = kMebibyte / 4;  // of 4 bytes each
+  model.planned_weight_bytes_ = kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

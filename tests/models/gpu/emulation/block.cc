@@ -171,14 +171,10 @@ const char* NameOf(Meeting meeting) {
       return "SyncWarp";
     case Meeting::kShuffle:
       return "Shuffle";
-    case Meeting::kBallot:
-      return "Ballot";
     case Meeting::kLoadMatrices:
-      return "LoadMatrices";
+      return "LoadMatricesTransposed";
     case Meeting::kMultiply16:
-      return "MultiplyMatrices<BFloat16>";
-    case Meeting::kMultiplyHalf:
-      return "MultiplyMatrices<Half>";
+      return "MultiplyMatrices";
     case Meeting::kMultiplyTf32:
       return "MultiplyTf32Matrices";
     case Meeting::kNone:

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "models/gpu/kernel_call.h"
+#include "models/device/kernel_call.h"
 
 namespace longshort::models::cuda::emulated {
 
@@ -31,7 +31,7 @@ absl::Status RunKernel(const KernelCall& call, const EmulationOptions& options);
 // --- for instructions.h ---
 
 // Why a lane waits for its warp.
-enum class Meeting { kNone, kSyncWarp, kShuffle, kBallot, kLoadMatrices, kMultiply16, kMultiplyHalf, kMultiplyTf32 };
+enum class Meeting { kNone, kSyncWarp, kShuffle, kLoadMatrices, kMultiply16, kMultiplyTf32 };
 
 constexpr int kLanes = 32;
 // The maximum operand of a lane in a meeting.
@@ -65,10 +65,6 @@ bool TakeCopy(int left, PendingCopy& copy);
 
 // Ends the kernel with an error if the address is not a multiple of `bytes`.
 void CheckAligned(const void* address, uintptr_t bytes, const char* what);
-
-// IEEE 754 binary16.
-float FloatOfHalf(uint16_t bits);
-uint16_t HalfOfFloat(float value);
 
 // Computes the results of a meeting of this kind from the lanes' operands, once for the whole warp.
 void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "models/gpu/device.h"
+#include "models/device/device.h"
 #include "tests/models/gpu/emulation/block.h"
 
 namespace longshort::models::cuda {
@@ -46,12 +46,6 @@ LS_DEVICE T ShuffleXor(T mine, int with) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
   const emulated::LaneBytes* const all = Give(emulated::Meeting::kShuffle, mine);
   return OfLane<T>(all, (Lane() ^ with) & (kWarpThreads - 1));
-}
-LS_DEVICE uint32_t Ballot(bool mine) {
-  const emulated::LaneBytes* const all = Give(emulated::Meeting::kBallot, mine);
-  uint32_t votes = 0;
-  for (int lane = 0; lane < kWarpThreads; ++lane) votes |= static_cast<uint32_t>(OfLane<bool>(all, lane)) << lane;
-  return votes;
 }
 
 LS_DEVICE unsigned char* SharedMemory() { return emulated::CurrentSharedMemory(); }
@@ -102,19 +96,9 @@ LS_DEVICE void WaitForCopies() {
 LS_DEVICE const uint16_t* MatrixRow(const emulated::LaneBytes* rows, int matrix, int row) {
   return OfLane<const uint16_t*>(rows, 8 * matrix + row);
 }
-LS_DEVICE const emulated::LaneBytes* GiveRow(const void* row) {
-  emulated::CheckAligned(row, 16, "gives LoadMatrices a row that is not aligned:");
-  return Give(emulated::Meeting::kLoadMatrices, row);
-}
-LS_DEVICE void LoadMatrices(uint32_t (&matrices)[4], const void* row) {
-  const emulated::LaneBytes* const rows = GiveRow(row);
-  for (int m = 0; m < 4; ++m) {
-    const uint16_t* const from = MatrixRow(rows, m, Lane() / 4) + Lane() % 4 * 2;
-    matrices[m] = from[0] | static_cast<uint32_t>(from[1]) << 16;
-  }
-}
 LS_DEVICE void LoadMatricesTransposed(uint32_t (&matrices)[4], const void* row) {
-  const emulated::LaneBytes* const rows = GiveRow(row);
+  emulated::CheckAligned(row, 16, "gives LoadMatricesTransposed a row that is not aligned:");
+  const emulated::LaneBytes* const rows = Give(emulated::Meeting::kLoadMatrices, row);
   for (int m = 0; m < 4; ++m) {
     const uint16_t first = MatrixRow(rows, m, Lane() % 4 * 2)[Lane() / 4];
     const uint16_t second = MatrixRow(rows, m, Lane() % 4 * 2 + 1)[Lane() / 4];
@@ -133,13 +117,8 @@ LS_DEVICE void MultiplyWith(emulated::Meeting meeting, float (&d)[4], const uint
   const Sums sums = OfLane<Sums>(Give(meeting, Operands{{a[0], a[1], a[2], a[3]}, {b0, b1}}), Lane());
   for (int i = 0; i < 4; ++i) d[i] += sums.d[i];
 }
-template <>
-LS_DEVICE void MultiplyMatrices<BFloat16>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+LS_DEVICE void MultiplyMatrices(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   MultiplyWith(emulated::Meeting::kMultiply16, d, a, b0, b1);
-}
-template <>
-LS_DEVICE void MultiplyMatrices<Half>(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  MultiplyWith(emulated::Meeting::kMultiplyHalf, d, a, b0, b1);
 }
 LS_DEVICE void MultiplyTf32Matrices(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   MultiplyWith(emulated::Meeting::kMultiplyTf32, d, a, b0, b1);
@@ -157,22 +136,17 @@ LS_DEVICE uint32_t BitsOf(float value) {
 }
 LS_DEVICE float ToFloat(float value) { return value; }
 LS_DEVICE float ToFloat(BFloat16 value) { return FloatOf(static_cast<uint32_t>(value.bits) << 16); }
-LS_DEVICE float ToFloat(Half value) { return emulated::FloatOfHalf(value.bits); }
 LS_DEVICE void Convert(float from, float& to) { to = from; }
 LS_DEVICE void Convert(float from, BFloat16& to) {
   const uint32_t bits = BitsOf(from);
   to.bits = std::isnan(from) ? 0x7fff : static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-LS_DEVICE void Convert(float from, Half& to) { to.bits = emulated::HalfOfFloat(from); }
-template <typename Element>
-LS_DEVICE uint32_t PackPair(float first, float second) {
-  Element lower, upper;
+LS_DEVICE uint32_t PackBFloat16(float first, float second) {
+  BFloat16 lower, upper;
   Convert(first, lower);
   Convert(second, upper);
   return lower.bits | static_cast<uint32_t>(upper.bits) << 16;
 }
-LS_DEVICE uint32_t PackBFloat16(float first, float second) { return PackPair<BFloat16>(first, second); }
-LS_DEVICE uint32_t PackHalf(float first, float second) { return PackPair<Half>(first, second); }
 LS_DEVICE uint32_t ToTf32(float value) { return (BitsOf(value) + 0x1000u) & 0xffffe000u; }
 
 LS_DEVICE float Add(float a, float b) { return a + b; }

@@ -22,26 +22,13 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
-// Numbers in a register: 2 of 16 bits, or one of TF32.
+// Numbers in a register: 2 of bfloat16, or one of TF32.
 float NumberIn(Meeting meeting, uint32_t bits, int index) {
   if (meeting == Meeting::kMultiplyTf32) return FromBits(bits & 0xffffe000u);
-  if (meeting == Meeting::kMultiply16) return FromBits(index == 0 ? bits << 16 : bits & 0xffff0000u);
-  return FloatOfHalf(static_cast<uint16_t>(index == 0 ? bits : bits >> 16));
+  return FromBits(index == 0 ? bits << 16 : bits & 0xffff0000u);
 }
 
 }  // namespace
-
-float FloatOfHalf(uint16_t bits) {
-  _Float16 number;
-  std::memcpy(&number, &bits, 2);
-  return static_cast<float>(number);
-}
-uint16_t HalfOfFloat(float value) {
-  const auto number = static_cast<_Float16>(value);
-  uint16_t bits;
-  std::memcpy(&bits, &number, 2);
-  return bits;
-}
 
 void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums) {
   const int in_register = meeting == Meeting::kMultiplyTf32 ? 1 : 2;

@@ -1,0 +1,93 @@
+#include "models/families/language_model/gpu_decoder.h"
+
+#include <algorithm>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "models/ops/causal_attention/cache_rows.h"
+
+namespace longshort::models {
+namespace {
+
+// positions [count, heads, head_width] -> [heads, count, padded head width].
+at::Tensor KernelLayout(const at::Tensor& positions, at::ScalarType element) {
+  const int64_t padding = cuda::PaddedHeadWidth(positions.size(2)) - positions.size(2);
+  return at::constant_pad_nd(positions.transpose(0, 1), {0, padding}).to(element).contiguous();
+}
+
+GpuLayer LayerOf(const DecoderLayer& layer, const RelativePositions& positions, const GpuDecoder& decoder) {
+  const int64_t width = decoder.config.model_width, columns = decoder.config.heads * decoder.config.chunk_rank;
+  const at::Tensor& queries_logits = layer.query_and_logits.weight;
+  // Rows of products are aligned for vectors.
+  constexpr int64_t kAlignment = 8;
+  const at::Tensor padding = at::zeros({-(3 * width + columns) & (kAlignment - 1), width}, queries_logits.options());
+  GpuLayer made;
+  made.projections = at::cat({queries_logits.narrow(0, 0, width), layer.key_and_value.weight,
+                              queries_logits.narrow(0, width, columns), padding});
+  made.keys_values = made.projections.narrow(0, width, 2 * width);
+  made.keys_values_bias = layer.key_and_value.bias;
+  made.output = layer.output;
+  made.feed_forward_in = layer.feed_forward_in;
+  made.feed_forward_out = layer.feed_forward_out;
+  made.window_norm = layer.window_norm;
+  made.chunk_norm = layer.chunk_norm;
+  made.norm1 = layer.norm1;
+  made.norm2 = layer.norm2;
+  made.window_bias = layer.window_bias.flatten();
+  made.relative_bias = layer.relative_bias.flatten();
+  if (decoder.config.projection_bias) {
+    made.query_bias = layer.query_and_logits.bias.narrow(0, 0, width) * decoder.query_scale();
+    made.window_bias = made.window_bias + made.query_bias;
+    made.relative_bias = made.relative_bias + made.query_bias;
+  }
+  made.window_distances = KernelLayout(positions.window, decoder.element());
+  made.chunk_distances = KernelLayout(positions.chunk, decoder.element());
+  return made;
+}
+
+GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes, const GpuDecoder& decoder) {
+  GraphMemoryBytes bytes;
+  for (const StepShape& shape : shapes) {
+    const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
+    const int64_t numbers = (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
+    bytes.numbers = std::max(bytes.numbers, numbers);
+    bytes.partial_results = std::max(bytes.partial_results, decoder.PartialResultBytes(shape.single_rows));
+    bytes.logits = std::max(bytes.logits, shape.rows * decoder.config.vocabulary_size * kFloatBytes);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+GpuDecoder::GpuDecoder(Decoder decoder, int64_t max_graph_rows)
+    : config(decoder.config),
+      embedding(decoder.embedding),
+      output(decoder.output),
+      shapes(ShapesOfGraphs(config, max_graph_rows)) {
+  const at::Tensor window_table = decoder.WindowPositionTable(), chunk_table = decoder.ChunkPositionTable();
+  for (DecoderLayer& layer : decoder.layers) {
+    layers.push_back(LayerOf(layer, layer.Positions(window_table, chunk_table), *this));
+    layer = {};
+  }
+  graph_memory_bytes = BytesFor(shapes, *this);
+}
+
+GpuPageLayout GpuDecoder::PageLayout() const {
+  return {.parts = config.layers * config.heads * 2,
+          .rows = cuda::kPageRows,
+          .row_bytes = cuda::PaddedHeadWidth(head_width()) * cuda::ElementBytes(kernel_element())};
+}
+
+int64_t GpuDecoder::OpenRowFloats() const {
+  return cuda::OpenRowFloats(config.model_width, config.heads * config.chunk_rank);
+}
+
+GpuPageLayout GpuDecoder::OpenChunkLayout() const {
+  return {.parts = config.layers, .rows = config.chunk_size, .row_bytes = OpenRowFloats() * kFloatBytes};
+}
+
+int64_t GpuDecoder::PartialResultBytes(int64_t single_rows) const {
+  return single_rows * config.heads * max_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
+}
+
+}  // namespace longshort::models

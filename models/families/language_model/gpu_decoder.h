@@ -1,0 +1,99 @@
+// A language model in the form that its steps on a GPU use: weights, tables that depend on the weights alone, and the
+// layout of pages.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/device/model_gpu.h"
+#include "models/device/pages.h"
+#include "models/families/language_model/decoder.h"
+#include "models/families/language_model/gpu_pages.h"
+#include "models/families/language_model/gpu_step.h"
+#include "models/families/language_model/language_model_config.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/layers/linear.h"
+
+namespace longshort::models {
+
+inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+
+// One layer. Tensors are on the GPU. Kernels add the biases of products, so biases are float32; undefined: none.
+struct GpuLayer {
+  // Maps of the same rows are one product. A kernel takes the time of some microseconds, however small it is.
+  at::Tensor projections;  // queries, keys, values, logits of the dynamic projection, zeros: [3d + columns, d]
+  at::Tensor keys_values;  // the part of keys and values, [2d, d]
+  at::Tensor keys_values_bias;
+  Linear output, feed_forward_in, feed_forward_out;
+  LayerNorm window_norm, chunk_norm, norm1, norm2;
+  // Added to queries that are multiplied by 1/sqrt(head_dim), [d]; they include the bias of the queries' map.
+  at::Tensor window_bias, relative_bias, query_bias;
+  at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
+};
+
+// The total memory of a worker's graphs.
+struct GraphMemoryBytes {
+  int64_t numbers = 0, partial_results = 0, logits = 0;
+};
+
+// Shared by all replicas.
+struct GpuDecoder {
+  // The decoder is on the GPU. Each of its layers is freed as soon as it is converted.
+  GpuDecoder(Decoder decoder, int64_t max_graph_rows);
+
+  int64_t head_width() const { return config.model_width / config.heads; }
+  float query_scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width()))); }
+  int64_t memory_vectors() const { return config.memory_length / config.chunk_size * config.chunk_rank; }
+  int64_t segment_vectors() const { return config.segment_length / config.chunk_size * config.chunk_rank; }
+  int64_t max_key_blocks() const {
+    return cuda::MaxKeyBlocks(config.window_length, memory_vectors(), segment_vectors());
+  }
+  cuda::ElementType kernel_element() const {
+    return element() == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;
+  }
+
+  GpuPageLayout PageLayout() const;  // of window and segment pages
+  int64_t OpenRowFloats() const;
+  GpuPageLayout OpenChunkLayout() const;
+  // The size of the partial results of `single_rows` single rows.
+  int64_t PartialResultBytes(int64_t single_rows) const;
+
+  // Of products, pages and distances.
+  at::ScalarType element() const { return output.weight.scalar_type(); }
+
+  LanguageModelConfig config;
+  at::Tensor embedding;  // [V, d], float32
+  Linear output;
+  std::vector<GpuLayer> layers;
+  std::vector<StepShape> shapes;  // of a worker's graphs
+  GraphMemoryBytes graph_memory_bytes;
+};
+
+// --- the layers of a step ---
+//
+// The same function as DecoderLayer's (decoder.h), which is the plain form, in about 10 kernels per layer. Between
+// LibTorch's products, kernels read and write all rows:
+//   - The residual branch is float32. A sum is computed by the norm behind it, or with the requested rows at the end.
+//   - Products have the type of the matrices, in and out. The kernels that read a product add its bias.
+//   - DualLN is computed where keys and values are written to pages.
+
+// Device addresses of a worker's pages.
+struct GpuCache {
+  char* window = nullptr;
+  char* segment = nullptr;
+  float* open_chunks = nullptr;
+  char* zero_window = nullptr;  // one page each
+  char* zero_segment = nullptr;
+};
+
+// Sets every row of the zero pages: keys and values of zero memory. Throws as WorkerGpu does.
+void WriteZeroPages(const GpuDecoder& decoder, const WorkerGpu& device, const GpuCache& cache);
+
+// Queues all layers of a step. REQUIRES: the step's numbers are queued in `memory`.
+//   logits  [logit rows, V] float32, to write; undefined if there are no such rows
+void QueueLayers(const GpuDecoder& decoder, const WorkerGpu& device, const GpuCache& cache, const GpuStep& step,
+                 StepMemory& memory, at::Tensor logits);
+
+}  // namespace longshort::models

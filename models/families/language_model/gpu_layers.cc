@@ -1,0 +1,343 @@
+#include <cmath>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "models/device/pages.h"
+#include "models/families/language_model/gpu_decoder.h"
+#include "models/ops/causal_attention/cache_rows.h"
+#include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/rows/rows.h"
+
+namespace longshort::models {
+namespace {
+
+cuda::Rows RowsOf(const at::Tensor& rows) {
+  return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(0)};
+}
+const float* DataOf(const at::Tensor& floats) { return floats.defined() ? floats.const_data_ptr<float>() : nullptr; }
+cuda::NormWeights WeightsOf(const LayerNorm& norm) { return {.gain = DataOf(norm.gain), .bias = DataOf(norm.bias)}; }
+
+// Queues work on rows in the memory of this object, which must outlive it.
+class Layers final {
+ public:
+  Layers(const GpuDecoder& decoder, const WorkerGpu& device, const GpuCache& cache, int64_t rows, int64_t vectors)
+      : decoder_(decoder),
+        device_(device),
+        cache_(cache),
+        rows_(rows),
+        hidden_(Empty(rows, width(), at::kFloat)),
+        operand_(is_float() ? hidden_ : Empty(rows, width(), decoder.element())),
+        projections_(Empty(rows, decoder.layers[0].projections.size(0), decoder.element())),
+        attended_(Empty(rows, width(), decoder.element())),
+        product_(Empty(rows, width(), decoder.element())),
+        inner_(Empty(rows, config().feed_forward_width, decoder.element())),
+        mixed_inputs_(Empty(vectors, width(), decoder.element())),
+        mixed_keys_values_(Empty(vectors, 2 * width(), at::kFloat)),
+        memory_keys_values_(Empty(vectors, 2 * width(), decoder.element())) {}
+
+  void WriteZeroPages();
+  void Run(const GpuStep& step, StepMemory& memory, at::Tensor logits);
+
+ private:
+  const LanguageModelConfig& config() const { return decoder_.config; }
+  int64_t width() const { return config().model_width; }
+  bool is_float() const { return decoder_.element() == at::kFloat; }
+  cuda::ElementType type() const { return decoder_.kernel_element(); }
+  int heads() const { return static_cast<int>(config().heads); }
+  int head_width() const { return static_cast<int>(decoder_.head_width()); }
+  at::Tensor Empty(int64_t rows, int64_t columns, at::ScalarType element) const {
+    return at::empty({rows, columns}, device_.Options(element));
+  }
+  // The rows that products read, if they are not the residual branch itself.
+  cuda::Rows Copy() const { return is_float() ? cuda::Rows{nullptr, 0} : RowsOf(operand_); }
+  // The residual branch lacks this product: the last Normalize or Gather adds it.
+  void SetAddend(const Linear* map) { addend_ = map; }
+  cuda::Rows Addend() const { return addend_ == nullptr ? cuda::Rows{nullptr, 0} : RowsOf(product_); }
+  const float* AddendBias() const { return addend_ == nullptr ? nullptr : DataOf(addend_->bias); }
+  at::Tensor KeysValues() const { return projections_.narrow(1, width(), 2 * width()); }
+  at::Tensor ProjectionLogits() const {
+    return projections_.narrow(1, 3 * width(), config().heads * config().chunk_rank);
+  }
+  // The size of one layer's part of a window or segment page.
+  int64_t LayerElements() const { return cuda::LayerElements(heads(), head_width()); }
+  int64_t LayerBytes() const { return LayerElements() * cuda::ElementBytes(type()); }
+
+  void Embed(const int64_t* tokens, bool with_copy);
+  void Normalize(const LayerNorm& norm);
+  void Multiply(const at::Tensor& rows, const at::Tensor& weight, at::Tensor& out) const;
+  void RunLayer(int64_t layer, const GpuStep& step, StepMemory& memory);
+  void MixChunks(int64_t layer, const GpuStep& step, const StepMemory& memory);
+  void WriteRows(int64_t layer, const GpuStep& step, const StepMemory& memory) const;
+  void Attend(int64_t layer, const GpuStep& step, StepMemory& memory) const;
+  void AttendSingleRows(const cuda::CausalAttention& attention, const GpuStep& step, StepMemory& memory) const;
+  void WriteLogits(const GpuStep& step, const StepMemory& memory, at::Tensor& logits);
+  cuda::ChunkRows ChunkRowsOf(int64_t layer) const;
+  cuda::WriteRows WriteRowsOf() const;
+
+  const GpuDecoder& decoder_;
+  const WorkerGpu& device_;
+  const GpuCache cache_;
+  const int64_t rows_;
+  // Reused by every layer. hidden_, operand_ and attended_ are [rows, d]; hidden_ is the residual branch.
+  const at::Tensor hidden_, operand_;
+  at::Tensor projections_;  // [rows, 3d + columns]
+  const at::Tensor attended_;
+  at::Tensor product_, inner_;
+  const at::Tensor mixed_inputs_, mixed_keys_values_;
+  at::Tensor memory_keys_values_;
+  const Linear* addend_ = nullptr;
+};
+
+void Layers::Embed(const int64_t* tokens, bool with_copy) {
+  device_.Launch(cuda::EmbedRowsCall({.table = DataOf(decoder_.embedding),
+                                      .tokens = tokens,
+                                      .count = rows_,
+                                      .width = static_cast<int>(width()),
+                                      .scale = std::sqrt(static_cast<float>(width())),
+                                      .output = RowsOf(hidden_),
+                                      .copy = with_copy ? Copy() : cuda::Rows{nullptr, 0}}));
+}
+
+void Layers::Normalize(const LayerNorm& norm) {
+  device_.Launch(cuda::NormRowsCall({.addend_type = type(),
+                                     .input = RowsOf(hidden_),
+                                     .addend = Addend(),
+                                     .addend_bias = AddendBias(),
+                                     .norm = WeightsOf(norm),
+                                     .epsilon = static_cast<float>(norm.epsilon),
+                                     .count = rows_,
+                                     .width = static_cast<int>(width()),
+                                     .output = RowsOf(hidden_),
+                                     .copy = Copy()}));
+  SetAddend(nullptr);
+}
+
+void Layers::Multiply(const at::Tensor& rows, const at::Tensor& weight, at::Tensor& out) const {
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  at::mm_out(out, rows, weight.t());
+}
+
+void Layers::Run(const GpuStep& step, StepMemory& memory, at::Tensor logits) {
+  Embed(memory.numbers() + step.plan.tokens.first, /*with_copy=*/!config().pre_layer_norm);
+  for (int64_t layer = 0; layer < config().layers; ++layer) RunLayer(layer, step, memory);
+  if (logits.defined()) WriteLogits(step, memory, logits);
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());  // this object's tensors are freed next
+}
+
+void Layers::RunLayer(int64_t layer, const GpuStep& step, StepMemory& memory) {
+  const GpuLayer& weights = decoder_.layers[layer];
+  if (config().pre_layer_norm) Normalize(weights.norm1);
+  Multiply(operand_, weights.projections, projections_);
+  if (step.plan.full_chunks() > 0) MixChunks(layer, step, memory);
+  WriteRows(layer, step, memory);
+  Attend(layer, step, memory);
+  Multiply(attended_, weights.output.weight, product_);
+  SetAddend(&weights.output);
+  Normalize(config().pre_layer_norm ? weights.norm2 : weights.norm1);
+  Multiply(operand_, weights.feed_forward_in.weight, inner_);
+  const bool gelu = config().activation == Activation::kGelu;
+  device_.Launch(cuda::ActivateRowsCall({.row = type(),
+                                         .activation = gelu ? cuda::RowActivation::kGelu : cuda::RowActivation::kRelu,
+                                         .rows = RowsOf(inner_),
+                                         .bias = DataOf(weights.feed_forward_in.bias),
+                                         .count = rows_,
+                                         .width = static_cast<int>(config().feed_forward_width)}));
+  Multiply(inner_, weights.feed_forward_out.weight, product_);
+  SetAddend(&weights.feed_forward_out);
+  if (!config().pre_layer_norm) Normalize(weights.norm2);
+}
+
+// --- pages ---
+
+cuda::ChunkRows Layers::ChunkRowsOf(int64_t layer) const {
+  const int64_t layer_floats = config().chunk_size * decoder_.OpenRowFloats();
+  return {.row = type(),
+          .inputs = RowsOf(hidden_),
+          .keys_values = RowsOf(KeysValues()),
+          .logits = RowsOf(ProjectionLogits()),
+          .heads = heads(),
+          .head_width = head_width(),
+          .chunk_size = static_cast<int>(config().chunk_size),
+          .chunk_rank = static_cast<int>(config().chunk_rank),
+          .open_chunks = cache_.open_chunks + layer * layer_floats,
+          .page_floats = config().layers * layer_floats};
+}
+
+void Layers::MixChunks(int64_t layer, const GpuStep& step, const StepMemory& memory) {
+  const StepPlan& plan = step.plan;
+  device_.Launch(cuda::MixChunksCall({.rows = ChunkRowsOf(layer),
+                                      .chunk_ends = memory.numbers() + plan.chunk_ends.first,
+                                      .chunk_kept = memory.numbers() + plan.chunk_kept.first,
+                                      .chunk_pages = memory.numbers() + plan.chunk_pages.first,
+                                      .count = plan.full_chunks(),
+                                      .mixed_inputs = RowsOf(mixed_inputs_),
+                                      .mixed_keys_values = RowsOf(mixed_keys_values_)}));
+  Multiply(mixed_inputs_, decoder_.layers[layer].keys_values, memory_keys_values_);
+}
+
+// Without rows.
+cuda::WriteRows Layers::WriteRowsOf() const {
+  return {.element = type(),
+          .heads = heads(),
+          .head_width = head_width(),
+          .epsilon = static_cast<float>(decoder_.layers[0].window_norm.epsilon),
+          .page_elements = config().layers * LayerElements(),
+          .window = {},
+          .memory = {},
+          .segment = {},
+          .kept = {}};
+}
+
+void Layers::WriteRows(int64_t layer, const GpuStep& step, const StepMemory& memory) const {
+  const GpuLayer& weights = decoder_.layers[layer];
+  const StepPlan& plan = step.plan;
+  const auto keys = [&](cuda::ElementType row, const at::Tensor& rows, const LayerNorm& norm,
+                        const StepPlan::Array& slots, char* pages) -> cuda::NewKeys {
+    return {.row = row,
+            .keys_values = RowsOf(rows),
+            .biases = DataOf(weights.keys_values_bias),
+            .norm = WeightsOf(norm),
+            .slots = memory.numbers() + slots.first,
+            .count = slots.size,
+            .pages = pages + layer * LayerBytes()};
+  };
+  cuda::WriteRows write = WriteRowsOf();
+  write.window = keys(type(), KeysValues(), weights.window_norm, plan.window_slots, cache_.window);
+  write.memory = keys(type(), memory_keys_values_, weights.chunk_norm, plan.memory_slots, cache_.segment);
+  write.segment =
+      keys(cuda::ElementType::kFloat, mixed_keys_values_, weights.chunk_norm, plan.segment_slots, cache_.segment);
+  write.kept = {.rows = ChunkRowsOf(layer),
+                .indices = memory.numbers() + plan.kept_rows.first,
+                .slots = memory.numbers() + plan.kept_slots.first,
+                .count = plan.kept_rows.size};
+  device_.Launch(cuda::WriteRowsCall(write));
+}
+
+void Layers::WriteZeroPages() {
+  const at::Tensor slots = at::arange(cuda::kPageRows, device_.Options(at::kLong));
+  for (int64_t layer = 0; layer < config().layers; ++layer) {
+    const GpuLayer& weights = decoder_.layers[layer];
+    hidden_.zero_();
+    operand_.zero_();
+    if (config().pre_layer_norm) Normalize(weights.norm1);
+    Multiply(operand_, weights.projections, projections_);
+    const auto keys = [&](const LayerNorm& norm, char* page) -> cuda::NewKeys {
+      cuda::Rows row = RowsOf(KeysValues());
+      row.stride = 0;
+      return {.row = type(),
+              .keys_values = row,
+              .biases = DataOf(weights.keys_values_bias),
+              .norm = WeightsOf(norm),
+              .slots = slots.const_data_ptr<int64_t>(),
+              .count = cuda::kPageRows,
+              .pages = page + layer * LayerBytes()};
+    };
+    cuda::WriteRows write = WriteRowsOf();
+    write.window = keys(weights.window_norm, cache_.zero_window);
+    write.memory = keys(weights.chunk_norm, cache_.zero_segment);
+    device_.Launch(cuda::WriteRowsCall(write));
+    device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  }
+  device_.ThrowUnlessOk(device_->Synchronize());
+}
+
+// --- attention ---
+
+void Layers::Attend(int64_t layer, const GpuStep& step, StepMemory& memory) const {
+  const GpuLayer& weights = decoder_.layers[layer];
+  const StepPlan& plan = step.plan;
+  const int64_t* const numbers = memory.numbers();
+  const auto keys = [&](const StepPlan::PageTables& table, const char* pages, const char* zero_page) -> cuda::KeyPages {
+    return {.table = {.first_pages = numbers + table.first_pages.first,
+                      .first_ids = numbers + table.first_ids.first,
+                      .ids = numbers + table.ids.first},
+            .pages = pages + layer * LayerBytes(),
+            .zero_page = zero_page + layer * LayerBytes()};
+  };
+  const cuda::CausalAttention attention = {
+      .element = type(),
+      .row = type(),
+      .heads = heads(),
+      .head_width = head_width(),
+      .window_length = static_cast<int>(config().window_length),
+      .chunk_size = static_cast<int>(config().chunk_size),
+      .chunk_rank = static_cast<int>(config().chunk_rank),
+      .memory_vectors = static_cast<int>(decoder_.memory_vectors()),
+      .window_bias = DataOf(weights.window_bias),
+      .relative_bias = DataOf(weights.relative_bias),
+      .query_bias = DataOf(weights.query_bias),
+      .window_distances = weights.window_distances.const_data_ptr(),
+      .chunk_distances = weights.chunk_distances.const_data_ptr(),
+      .chunk_distance_count = static_cast<int>(weights.chunk_distances.size(1)),
+      .positions = numbers + plan.positions.first,
+      .segment_starts = numbers + plan.segment_starts.first,
+      .row_slices = numbers + plan.row_slices.first,
+      .memory = keys(plan.memory, cache_.segment, cache_.zero_segment),
+      .segment = keys(plan.segment, cache_.segment, cache_.zero_segment),
+      .window = keys(plan.window, cache_.window, cache_.zero_window),
+      .page_elements = config().layers * LayerElements(),
+      .queries = projections_.const_data_ptr(),
+      .query_scale = decoder_.query_scale(),
+      .query_stride = projections_.stride(0),
+      .output = attended_.mutable_data_ptr(),
+      .output_stride = attended_.stride(0),
+  };
+  if (step.tile_count() > 0) {
+    device_.Launch(cuda::PromptAttentionCall({.attention = attention,
+                                              .tiles = numbers + step.tiles.first,
+                                              .tile_count = static_cast<int>(step.tile_count())}));
+  }
+  if (step.single_count() > 0) AttendSingleRows(attention, step, memory);
+}
+
+void Layers::AttendSingleRows(const cuda::CausalAttention& attention, const GpuStep& step, StepMemory& memory) const {
+  const int64_t blocks = decoder_.max_key_blocks();
+  const int64_t results = step.single_count() * config().heads * blocks;
+  GpuMemory& partial_results = memory.partial_results;
+  const auto bytes = static_cast<size_t>(decoder_.PartialResultBytes(step.single_count()));
+  if (partial_results.bytes() < bytes) {
+    device_.ThrowUnlessOk(device_->Synchronize());
+    partial_results = {};
+    absl::StatusOr<GpuMemory> larger = GpuMemory::OnDevice(*device_, bytes, GpuMemoryUse::kKernels);
+    device_.ThrowUnlessOk(larger.status());
+    partial_results = *std::move(larger);
+  }
+  const cuda::DecodeAttention single = {
+      .attention = attention,
+      .rows = memory.numbers() + step.single_rows.first,
+      .row_count = static_cast<int>(step.single_count()),
+      .max_blocks = static_cast<int>(blocks),
+      .partial_outputs = partial_results.as<float>(),
+      .partial_sums = partial_results.as<float>() + results * cuda::PaddedHeadWidth(head_width())};
+  device_.Launch(cuda::AttendToBlocksCall(single));
+  device_.Launch(cuda::MergeBlocksCall(single));
+}
+
+void Layers::WriteLogits(const GpuStep& step, const StepMemory& memory, at::Tensor& logits) {
+  const at::Tensor requested = Empty(logits.size(0), width(), decoder_.element());
+  device_.Launch(cuda::GatherRowsCall({.row = type(),
+                                       .input = RowsOf(hidden_),
+                                       .addend = Addend(),
+                                       .addend_bias = AddendBias(),
+                                       .indices = memory.numbers() + step.plan.logit_rows.first,
+                                       .count = logits.size(0),
+                                       .width = static_cast<int>(width()),
+                                       .output = RowsOf(requested)}));
+  at::Tensor product = Empty(logits.size(0), config().vocabulary_size, decoder_.element());
+  Multiply(requested, decoder_.output.weight, product);
+  at::add_out(logits, product, decoder_.output.bias);
+}
+
+}  // namespace
+
+void WriteZeroPages(const GpuDecoder& decoder, const WorkerGpu& device, const GpuCache& cache) {
+  Layers(decoder, device, cache, /*rows=*/1, /*vectors=*/0).WriteZeroPages();
+}
+
+void QueueLayers(const GpuDecoder& decoder, const WorkerGpu& device, const GpuCache& cache, const GpuStep& step,
+                 StepMemory& memory, at::Tensor logits) {
+  const int64_t vectors = step.plan.full_chunks() * decoder.config.chunk_rank;
+  Layers(decoder, device, cache, step.plan.rows(), vectors).Run(step, memory, std::move(logits));
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,163 @@
+#include "models/families/text_classifier/text_layer.h"
+
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "models/ops/document_attention/document_attention.h"
+#include "models/ops/layer_halves/layer_halves.h"
+#include "models/ops/layers/linear.h"
+
+namespace longshort::models {
+namespace {
+
+at::Tensor Normed(const LayerNorm& norm, const at::Tensor& rows) { return norm.gain.defined() ? norm(rows) : rows; }
+RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows) {
+  return {.keys = Normed(norm, rows.keys), .values = Normed(norm, rows.values)};
+}
+
+}  // namespace
+
+HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
+                                 bool cls_only) const {
+  const bool has_cls = hidden.cls_rows > 0, only_keys = cls_only && cls_sees_keys;
+  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward.in) ? Project(hidden, only_keys)
+                                                                                     : ProjectFused(hidden);
+  const RowKeyValues& window = rows.window;
+  const RowKeyValues shared_cls = has_cls ? Normed(shared_norm, rows.cls) : RowKeyValues();
+  if (only_keys) {  // no output of a token is read
+    const at::Tensor attended = at::empty(rows.cls_queries.sizes(), rows.cls_queries.options());
+    attention.AttendToRows(
+        {.heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended});
+    return {Finish(hidden.cls(), attended), hidden.cls_rows};
+  }
+
+  const RowKeyValues shared = SharedVectors(rows.logits, window, shared_cls, documents, attention);
+  // Without tokens behind them, the CLS rows need no place before the tokens' rows.
+  const int64_t others = cls_only ? 0 : hidden.cls_rows;
+  const HiddenRows attended = {
+      attention.AttendInDocuments({.heads = heads, .queries = rows.queries, .tokens = window, .shared = shared},
+                                  others),
+      others};
+  const at::Tensor attended_cls =
+      cls_only ? at::empty(rows.cls_queries.sizes(), rows.cls_queries.options()) : attended.cls();
+  if (has_cls) {
+    OwnRowsToAttend cls{
+        .heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended_cls};
+    if (!cls_sees_keys) {
+      cls.own = std::move(rows.cls);
+      cls.rows = {.keys = attended.tokens(), .values = attended.tokens()};
+    }
+    attention.AttendToRows(cls);
+  }
+  if (cls_only) return {Finish(hidden.cls(), attended_cls), hidden.cls_rows};
+  if (value_taps.defined()) {
+    attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended.tokens()});
+  }
+  return {Finish(hidden.all, attended.all), hidden.cls_rows};
+}
+
+void TextLayer::MoveBy(TensorMove& move) {
+  move(norm1, norm2, query, key, value, output, window_norm, dynamic_projection, value_taps);
+  feed_forward.MoveBy(move);
+  move.AsTheyAre(shared_norm);  // kernels read it in its stored type
+}
+
+int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {
+  const int64_t width = output.inputs(), tokens = packed.rows();
+  const int64_t cls = has_cls ? static_cast<int64_t>(packed.documents.size()) : 0;
+  const bool tokens_attend = !(cls_only && cls_sees_keys);
+  int64_t done = (cls + tokens) * (key.multiply_adds() + value.multiply_adds());
+  done += (tokens_attend ? cls + tokens : cls) * query.multiply_adds();
+  if (has_cls) done += 2 * (tokens + cls) * width;
+  if (tokens_attend) {
+    int64_t shared = has_cls ? 1 : 0;
+    if (dynamic_projection.defined()) {
+      const int64_t rank = dynamic_projection.outputs() / heads;
+      done += tokens * (dynamic_projection.multiply_adds() + 2 * rank * width);
+      shared += rank;
+    }
+    done += AttentionMultiplyAdds(packed, shared, width);
+  }
+  if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
+  const int64_t finished = cls_only ? cls : cls + tokens;
+  return done +
+         finished * (output.multiply_adds() + feed_forward.in.multiply_adds() + feed_forward.out.multiply_adds());
+}
+
+HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
+  if (norms_after) return hidden;
+  if (hidden.cls_rows == 0 || normalized_cls) return {norm1(hidden.all), hidden.cls_rows};
+  return {at::cat({hidden.cls(), norm1(hidden.tokens())}), hidden.cls_rows};
+}
+
+TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_keys) const {
+  const HiddenRows input = AttentionInput(hidden);
+  const auto project = [&](const Linear& map) { return HiddenRows{map(input.all), hidden.cls_rows}; };
+  const HiddenRows keys = project(key), values = project(value);
+  Projections rows{.queries = {},
+                   .window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()}),
+                   .logits = {},
+                   .cls_queries = {},
+                   .cls = {}};
+  if (hidden.cls_rows > 0) rows.cls = {.keys = keys.cls(), .values = values.cls()};
+  if (only_keys) {
+    rows.cls_queries = query(input.cls());
+    return rows;
+  }
+  const HiddenRows queries = project(query);
+  rows.queries = queries.tokens();
+  rows.cls_queries = queries.cls();
+  if (dynamic_projection.defined()) rows.logits = dynamic_projection(input.tokens());
+  return rows;
+}
+
+TextLayer::Projections TextLayer::ProjectFused(const HiddenRows& hidden) const {
+  const LayerNorm none;
+  const ProjectedRows tokens =
+      BeforeAttention{norms_after ? none : norm1, query, key, value, dynamic_projection, window_norm}(hidden.tokens());
+  Projections rows{.queries = tokens.queries,
+                   .window = {.keys = tokens.keys, .values = tokens.values},
+                   .logits = tokens.logits,
+                   .cls_queries = {},
+                   .cls = {}};
+  if (hidden.cls_rows > 0) {
+    const at::Tensor cls = normalized_cls && !norms_after ? norm1(hidden.cls()) : hidden.cls();
+    rows.cls_queries = query(cls);
+    rows.cls = {.keys = key(cls), .values = value(cls)};
+  }
+  return rows;
+}
+
+RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
+                                      int64_t documents, ItemAttention& attention) const {
+  const bool has_cls = cls.keys.defined();
+  if (!dynamic_projection.defined()) {
+    const auto vectors = [&](const at::Tensor& of_cls) {
+      return has_cls ? of_cls.unsqueeze(1) : at::empty({documents, 0, tokens.keys.size(1)}, tokens.keys.options());
+    };
+    return {.keys = vectors(cls.keys), .values = vectors(cls.values)};
+  }
+  const RowKeyValues shared = attention.Landmarks(
+      {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
+      /*others=*/has_cls ? 1 : 0);
+  if (has_cls) {
+    shared.keys.select(1, 0).copy_(cls.keys);
+    shared.values.select(1, 0).copy_(cls.values);
+  }
+  return shared;
+}
+
+at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
+  if (CanRunHalves(rows, output, feed_forward.in)) {
+    const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward.in, feed_forward.out,
+                                          /*normed_residual=*/norms_after}(rows, attended);
+    return norms_after ? norm2(sum) : sum;
+  }
+  const at::Tensor sum = output(attended, rows);
+  if (!norms_after) return feed_forward(norm2(sum), sum);
+  const at::Tensor middle = norm1(sum);
+  return norm2(feed_forward(middle, middle));
+}
+
+}  // namespace longshort::models

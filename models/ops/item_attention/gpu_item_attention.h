@@ -1,0 +1,58 @@
+// ItemAttention on a GPU, with the kernels for GPUs. Also runs whole batches, if possible as graphs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/classifier.h"
+#include "models/device/model_gpu.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/item_attention/item_attention.h"
+
+namespace longshort::models {
+
+struct ImageShape {
+  int64_t channels = 0;
+  int64_t height = 0;  // pixels
+  int64_t width = 0;   // pixels
+
+  int64_t values() const { return channels * height * width; }
+  friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+// Not differentiable. Thread: the worker's.
+class GpuItemAttention : public ItemAttention {
+ public:
+  // A network on a batch of documents: returns rows [items, n] float32. It calls this object for attention.
+  using DocumentLayers = std::function<at::Tensor(const DocumentTokens& documents)>;
+  // Runs a whole batch: copies the documents to the device and the rows to the host, with one copy each. If `layers`
+  // are the `prepared` ones and a graph fits the batch, runs the graph with padding. The returned rows, [items * n],
+  // stay valid until the next batch.
+  virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+                                               bool prepared) = 0;
+  // Captures graphs for batches of documents, as PrepareImages does for images. Call once. `item_documents`: documents
+  // per item.
+  virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
+
+  // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, n] float32. It
+  // calls this object for attention.
+  using ImageLayers = std::function<at::Tensor(const at::Tensor& images)>;
+  // As RunDocuments. REQUIRES: all images have the same size.
+  virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                            const ImageLayers& layers, bool prepared) = 0;
+  // Captures graphs for batches of images of this size. Call once. Objects that `layers` refers to must outlive this
+  // object.
+  // Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.
+  virtual absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) = 0;
+};
+
+// Opens a stream. `head_width`: of the model's widest heads.
+// Errors: those of GpuDevice; UNIMPLEMENTED for heads that are too wide for the kernels.
+absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width);
+
+}  // namespace longshort::models

@@ -1,0 +1,99 @@
+// Attention of a batch of items (documents, images): the operations of a classifier's layers, besides LibTorch's
+// products, that depend on the device. cpu_item_attention.h is differentiable; gpu_item_attention.h uses GPU kernels.
+//
+// "Rows of items" have d = heads * head_width channels each, in float32 or bfloat16:
+//   documents  [rows, d]: all rows of the current batch
+//   images     [images, tokens, d]: all tokens of each image, or some consecutive ones
+// Rows may have a stride, which must be the same in all tensors of a call. Channels are contiguous.
+//
+// Calls throw LibTorch's exceptions (c10::OutOfMemoryError if the device has no memory), or std::runtime_error if the
+// device fails.
+#pragma once
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/grid_attention/grid_attention.h"
+#include "models/ops/layers/linear.h"
+
+namespace longshort::models {
+
+struct RowKeyValues {
+  at::Tensor keys;
+  at::Tensor values;
+};
+
+// Attention of all rows to the rows of their items that they see, and to vectors that all rows of an item see.
+struct RowsToAttend {
+  int64_t heads = 0;
+  at::Tensor queries;   // rows of items, not scaled
+  RowKeyValues tokens;  // rows of items
+  RowKeyValues shared;  // [items, m, d], m >= 0; contiguous if m > 1
+};
+
+// A bias on the window scores of grids.
+struct WindowBias {
+  at::Tensor table;  // [positions, heads], float32 on GPUs; undefined: none
+  at::Tensor index;  // WindowBiasIndex (positions.h), if there is a table
+  // BiasOfPairs of them WithVectorBehind (grid_attention.h), if it was made before, for serving on the CPU.
+  at::Tensor for_kernel = {};
+};
+
+// The dynamic projection of whole items to R vectors each.
+struct RowsToCompress {
+  int64_t heads = 0;
+  at::Tensor logits;               // rows of items, heads * R channels
+  RowKeyValues tokens;             // rows of items
+  LayerNorm key_norm, value_norm;  // of the result, with the same epsilon
+};
+
+// Attention of one row per item to itself and to the item's rows. Long Range Arena's models and ViL pass the same rows
+// as keys and values.
+struct OwnRowsToAttend {
+  int64_t heads = 0;
+  at::Tensor queries;   // [items, d], not scaled
+  RowKeyValues own;     // [items, d]
+  RowKeyValues rows;    // rows of items
+  at::Tensor attended;  // [items, d], written
+};
+
+// Convolution of documents' values along positions, added to rows.
+struct RowsToConvolve {
+  int64_t heads = 0;
+  at::Tensor taps;    // [heads, kernel], contiguous, of the rows' type; kernel odd
+  at::Tensor values;  // rows of documents
+  at::Tensor sums;    // rows of documents, added to
+};
+
+// A batch of documents as layers read it, on their device.
+struct DocumentTokens {
+  at::Tensor ids;        // [rows] int64
+  at::Tensor positions;  // [rows] int64
+  at::Tensor lengths;    // [documents] int64: rows of each
+  at::Tensor cls_ids;    // [documents] int64; meaningless if CLS rows are not tokens
+  int64_t documents = 0;
+  const PackedDocuments* packed = nullptr;  // the same on the host; null: not there
+};
+
+class ItemAttention {
+ public:
+  virtual ~ItemAttention() = default;
+
+  // LongShortAttention1d for each document of the batch. Returns [others + rows, d]: the caller writes the first
+  // `others` rows. REQUIRES: every row sees at least one key.
+  virtual at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) = 0;
+  // LongShortAttention2d for each image. Returns [images, others + tokens, d]: the caller writes the first `others`
+  // rows. On a GPU the queries have `others` rows before the tokens, too.
+  virtual at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                                   const WindowBias& bias, int64_t others) = 0;
+  // Returns vectors of each item, [items, others + R, d]: `others` vectors for the caller to write, then the landmarks.
+  virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
+  virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
+  // ConvolveValues (document_attention.h) for each document.
+  virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
+  // Returns the sums of each item's rows, divided by `length`: [items, d].
+  virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
+};
+
+}  // namespace longshort::models

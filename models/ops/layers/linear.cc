@@ -1,0 +1,100 @@
+#include "models/ops/layers/linear.h"
+
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/core/grad_mode.h"
+#include "models/ops/products/panel_matrix.h"
+#include "models/ops/products/product_kernels.h"
+#include "models/ops/rows/instruction_set.h"
+
+namespace longshort::models {
+
+at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) const {
+  if (packed != nullptr) return packed->Multiply(rows, {.bias = bias, .added = added});
+  if (added.defined()) return (*this)(rows).add_(added);
+  if (weight.scalar_type() == rows.scalar_type())
+    return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
+  at::Tensor product = at::linear(rows.to(at::kBFloat16), weight).to(at::kFloat);
+  return bias.defined() ? product.add_(bias) : product;
+}
+
+at::Tensor Linear::Gelu(const at::Tensor& rows) const {
+  return packed != nullptr ? packed->Multiply(rows, {.bias = bias, .gelu = true}) : at::gelu((*this)(rows));
+}
+
+Linear Linear::InPanels() const {
+  if (packed != nullptr || cpu::BestInstructionSet() == cpu::InstructionSet::kBaseline) return *this;
+  return {.weight = {}, .bias = bias, .packed = std::make_shared<FloatPanels>(weight.to(at::kFloat))};
+}
+
+Linear Linear::Packed(at::ScalarType type) const {
+  if (packed != nullptr) return *this;
+  if (auto matrix = Pack(weight, type)) return {.weight = {}, .bias = bias, .packed = std::move(matrix)};
+  return {.weight = weight.to(at::kFloat), .bias = bias};
+}
+
+at::Tensor LayerNorm::operator()(const at::Tensor& rows) const {
+  const at::ScalarType type = rows.scalar_type();
+  const bool computes_gradients =
+      at::GradMode::is_enabled() && (rows.requires_grad() || gain.requires_grad() || bias.requires_grad());
+  if (rows.is_cpu() && type == at::kFloat && gain.scalar_type() == type && !computes_gradients) return Normalized(rows);
+  return at::layer_norm(rows, {rows.size(-1)}, gain.to(type), bias.to(type), epsilon);
+}
+
+at::Tensor LayerNorm::Normalized(const at::Tensor& rows) const {
+  const at::Tensor matrix = AsMatrix(rows);
+  at::Tensor normalized = at::empty(rows.sizes(), rows.options());
+  const cpu::RowNorm norm{.gain = gain.const_data_ptr<float>(),
+                          .bias = bias.const_data_ptr<float>(),
+                          .epsilon = static_cast<float>(epsilon)};
+  const int64_t width = matrix.size(1);
+  const float* const from = matrix.const_data_ptr<float>();
+  float* const to = normalized.mutable_data_ptr<float>();
+  constexpr int64_t kWorthAThread = 1 << 15;
+  at::parallel_for(0, matrix.size(0), kWorthAThread / width + 1, [&](int64_t begin, int64_t end) {
+    cpu::NormalizeFloats(norm, width, {from + begin * matrix.stride(0), matrix.stride(0)}, end - begin,
+                         {to + begin * width, width});
+  });
+  return normalized;
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& rows, const at::Tensor& added) const {
+  return out(in.Gelu(rows), added);
+}
+
+void TensorMove::Move(at::Tensor& tensor, std::optional<at::ScalarType> type) {
+  if (!tensor.defined()) return;
+  const at::ScalarType wanted = type.value_or(tensor.scalar_type());
+  if (tensor.use_count() == 1) {
+    tensor = tensor.to(device_, wanted);
+    return;
+  }
+  const auto [moved, is_new] = shared_.try_emplace({tensor.unsafeGetTensorImpl(), wanted});
+  if (is_new) moved->second = {.from = tensor, .to = tensor.to(device_, wanted)};
+  tensor = moved->second.to;
+}
+
+void TensorMove::Move(Linear& map, std::optional<at::ScalarType> type) {
+  if (packed_type_ && type && map.weight.defined()) {
+    const auto [packed, is_new] = packed_.try_emplace(map.weight.unsafeGetTensorImpl());
+    if (is_new)
+      packed->second = {.from = map.weight,
+                        .to = *packed_type_ == at::kFloat ? map.InPanels() : map.Packed(*packed_type_)};
+    map.weight = packed->second.to.weight;
+    map.packed = packed->second.to.packed;
+  }
+  Move(map.weight, type);
+  Move(map.bias, type);
+}
+
+void TensorMove::Move(LayerNorm& norm, std::optional<at::ScalarType> type) {
+  Move(norm.gain, type);
+  Move(norm.bias, type);
+}
+
+void FeedForward::MoveBy(TensorMove& move) { move(in, out); }
+
+}  // namespace longshort::models

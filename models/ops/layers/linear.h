@@ -1,0 +1,122 @@
+// Row-wise parts of a layer: linear maps and layer norms, on tensors with or without gradients, and their move to a
+// device.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "ATen/core/Tensor.h"
+#include "c10/core/Device.h"
+#include "models/ops/products/packed_matrix.h"
+#include "models/worker_device.h"
+
+namespace longshort::models {
+
+class TensorMove;
+
+// A linear map, y = W x + b.
+struct Linear {
+  at::Tensor weight;  // [out, in]; undefined if packed
+  at::Tensor bias;    // [out], or undefined: none
+  std::shared_ptr<const PackedMatrix> packed = nullptr;
+
+  // rows [..., in] -> [..., out], in the rows' type: the weight's type, or float32 with bfloat16 or packed weights. In
+  // the second case the bias is float32, too, and is added after the product.
+  //   added  of the result's shape and type, added to it; undefined: none
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
+  // gelu of the result, by erf.
+  at::Tensor Gelu(const at::Tensor& rows) const;
+
+  int64_t outputs() const { return packed != nullptr ? packed->outputs() : weight.size(0); }
+  int64_t inputs() const { return packed != nullptr ? packed->inputs() : weight.size(1); }
+  // Of one row.
+  int64_t multiply_adds() const { return outputs() * inputs(); }
+  bool defined() const { return packed != nullptr || weight.defined(); }
+
+  // The same map for serving of products of many rows, in float32: FloatPanels, if the processor has AVX2.
+  Linear InPanels() const;
+  // The same map for serving: its weight is packed as elements of `type` (Pack), or else float32. It is never plain
+  // bfloat16: at::linear would reorder that at every call, or multiply it without vector instructions, far slower than
+  // float32.
+  Linear Packed(at::ScalarType type) const;
+};
+
+// Layer normalisation over the last dimension, with the biased variance. The result has the rows' type.
+struct LayerNorm {
+  at::Tensor gain;  // [d]
+  at::Tensor bias;  // [d]
+  double epsilon = 1e-5;
+
+  at::Tensor operator()(const at::Tensor& rows) const;
+
+ private:
+  // The same of float32 rows on the CPU, without gradients.
+  at::Tensor Normalized(const at::Tensor& rows) const;
+};
+
+// fc2(gelu(fc1(rows))), GELU by erf, plus `added` as in Linear.
+struct FeedForward {
+  Linear in, out;
+
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
+
+  void MoveBy(TensorMove& move);
+};
+
+// The LibTorch device of the tensors of a model on this device. An emulated GPU keeps its memory on the CPU.
+inline at::Device TensorDevice(const WorkerDevice& device) {
+  if (device.kind != DeviceKind::kCuda) return at::kCPU;
+  return {at::kCUDA, static_cast<at::DeviceIndex>(device.index)};
+}
+
+// Moves the tensors of layers to a device, and converts or packs them. Tensors that layers share stay shared. A tensor
+// that is already there is not copied. Calls throw what LibTorch throws.
+class TensorMove final {
+ public:
+  // `type`: element type; nullopt: each tensor keeps its own.
+  explicit TensorMove(at::Device device, std::optional<at::ScalarType> type = std::nullopt)
+      : device_(device), type_(type) {}
+  // For serving of products of many rows on the CPU: packs the weights of linear maps, as panels of float32 or as
+  // elements of another type (Linear::Packed). All other tensors are float32.
+  static TensorMove Packing(at::ScalarType type) {
+    TensorMove move(at::kCPU, at::kFloat);
+    move.packed_type_ = type;
+    return move;
+  }
+
+  // Moves to the device and converts to the type. Undefined tensors stay undefined.
+  template <typename... Parts>
+  void operator()(Parts&... parts) {
+    (Move(parts, type_), ...);
+  }
+  // Moves to the device without a type conversion: for float32 operands of kernels, and for integers.
+  template <typename... Parts>
+  void AsTheyAre(Parts&... parts) {
+    (Move(parts, std::nullopt), ...);
+  }
+
+ private:
+  void Move(at::Tensor& tensor, std::optional<at::ScalarType> type);
+  void Move(Linear& map, std::optional<at::ScalarType> type);
+  void Move(LayerNorm& norm, std::optional<at::ScalarType> type);
+
+  struct Moved {
+    at::Tensor from;  // keeps the key alive
+    at::Tensor to;
+  };
+
+  const at::Device device_;
+  const std::optional<at::ScalarType> type_;
+  std::map<std::pair<const void*, at::ScalarType>, Moved> shared_;
+  std::optional<at::ScalarType> packed_type_;
+  struct PackedMap {
+    at::Tensor from;  // keeps the key alive
+    Linear to;
+  };
+  std::map<const void*, PackedMap> packed_;
+};
+
+}  // namespace longshort::models

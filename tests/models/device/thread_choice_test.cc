@@ -1,0 +1,75 @@
+#include "models/device/thread_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace longshort::models::thread_choice_test {
+
+constexpr int kTeam = 4;
+
+// Runs `steps` steps of `work` that take `alone` or `team` seconds each; a team gets this share of its CPUs. Returns
+// how many steps one thread ran.
+int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, double alone, double share = 1) {
+  int count = 0;
+  for (int i = 0; i < steps; ++i) {
+    const bool is_alone = choice.Next(work) == 1;
+    choice.Record(work, is_alone ? alone : team, is_alone ? alone : share * kTeam * team);
+    count += is_alone ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(ThreadChoice, OneThreadStaysOne) {
+  ThreadChoice choice(1);
+  EXPECT_EQ(StepsAlone(choice, 100, 7, 1e-4, 1e-4), 100);
+}
+
+TEST(ThreadChoice, ASmallStepGoesToWhatIsFaster) {
+  ThreadChoice faster_alone(kTeam), faster_together(kTeam);
+  EXPECT_GE(StepsAlone(faster_alone, 1000, 1, 5e-4, 3e-4), 990);
+  EXPECT_LE(StepsAlone(faster_together, 1000, 1, 3e-4, 5e-4), 10);
+}
+
+TEST(ThreadChoice, ATeamThatIsLittleFasterIsNotWorthItsProcessors) {
+  ThreadChoice choice(kTeam);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 1.8e-3, 2e-3), 980);
+}
+
+TEST(ThreadChoice, ALongStepIsNeverTriedAloneWhileTheTeamIsAsFastAsEver) {
+  ThreadChoice choice(kTeam);
+  EXPECT_EQ(StepsAlone(choice, 10'000, 512, 20e-3, 60e-3), 0);
+  EXPECT_EQ(StepsAlone(choice, 10'000, 512, 60e-3, 61e-3), 0) << "3 times as long: a team of 4 may still be faster";
+}
+
+TEST(ThreadChoice, ATeamThatOthersKeepFromItsProcessorsIsLeftUntilItIsFasterAgain) {
+  ThreadChoice choice(kTeam);
+  StepsAlone(choice, 100, 16, 5e-3, 15e-3);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3), 980);
+  // The longest wait for a trial is 1,024 steps.
+  StepsAlone(choice, 1100, 16, 5e-3, 15e-3);
+  EXPECT_EQ(StepsAlone(choice, 1000, 16, 5e-3, 15e-3), 0);
+}
+
+TEST(ThreadChoice, ATeamThatNeverHadItsProcessorsIsLeftToo) {
+  ThreadChoice choice(kTeam);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3, 0.3), 980);
+  EXPECT_LE(StepsAlone(choice, 1000, 512, 300e-3, 400e-3, 0.3), 10) << "one thread was tried, and is slower";
+  EXPECT_EQ(StepsAlone(choice, 1000, 4096, 1, 2, 0.5), 0) << "two processors: twice as long would be too long a trial";
+}
+
+TEST(ThreadChoice, OneSlowStepOfTheTeamCostsFewOthers) {
+  ThreadChoice choice(kTeam);
+  StepsAlone(choice, 100, 16, 5e-3, 15e-3);
+  StepsAlone(choice, 1, 16, 500e-3, 15e-3);
+  EXPECT_LE(StepsAlone(choice, 1000, 16, 5e-3, 15e-3), 70);
+}
+
+TEST(ThreadChoice, SizesLearnApart) {
+  ThreadChoice choice(kTeam);
+  for (int i = 0; i < 1000; ++i) {
+    StepsAlone(choice, 1, 1, 5e-4, 3e-4);
+    EXPECT_EQ(StepsAlone(choice, 1, 64, 4e-3, 12e-3), 0);
+  }
+  EXPECT_EQ(choice.Next(1), 1);
+}
+
+}  // namespace longshort::models::thread_choice_test

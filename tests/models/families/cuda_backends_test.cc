@@ -1,0 +1,15 @@
+#include "ATen/Context.h"
+#include "gtest/gtest.h"
+#include "models/gpu_backends.h"
+
+namespace longshort::models::cuda_backends_test {
+
+TEST(CudaBackends, LeaveLibTorchNoShorterNumbersThanItIsGiven) {
+  MakeCudaBackends(std::make_shared<GpuLoss>());
+  EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_EQ(at::globalContext().allowBF16ReductionCuBLAS(),
+            at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK);
+}
+
+}  // namespace longshort::models::cuda_backends_test
