@@ -16,10 +16,10 @@
 #include "core/classification/batch_former.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
+#include "core/schedule/estimators.h"
 #include "core/schedule/fair_queue.h"
-#include "core/schedule/recent_values.h"
+#include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
-#include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
 namespace longshort::core {

@@ -15,10 +15,10 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/requests/job.h"
+#include "core/schedule/estimators.h"
 #include "core/schedule/fair_queue.h"
+#include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
-#include "core/schedule/stream_estimator.h"
-#include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
 namespace longshort::core {
