@@ -8,7 +8,6 @@
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "core/classification/classification_job.h"
-#include "core/classification/item_preparer.h"
 #include "core/classification/item_queue.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/model_worker.h"

@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "core/classification/item_preparer.h"
 #include "core/classification/item_queue.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/fair_pool.h"
