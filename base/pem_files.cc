@@ -114,13 +114,16 @@ absl::Status CheckValidity(const PemFile& file, const X509& certificate, absl::T
   return absl::OkStatus();
 }
 
-absl::Status CheckPair(const PemFile& key_file, const EVP_PKEY& key, const PemFile& certificate_file,
-                       const X509& certificate) {
-  const bool is_pair = X509_check_private_key(&certificate, &key) == 1;
+absl::StatusOr<PemPair> ReadPemPair(const PemFile& certificate, const PemFile& key) {
+  PemPair pair;
+  LS_ASSIGN_OR_RETURN(pair.chain, ReadCertificates(certificate));
+  LS_ASSIGN_OR_RETURN(pair.key, ReadPrivateKey(key));
+  const X509& first = *pair.chain.front();
+  const bool is_pair = X509_check_private_key(&first, pair.key.get()) == 1;
   ERR_clear_error();
-  if (is_pair) return absl::OkStatus();
-  return key_file.Wrong(absl::StrCat("is not the key of the certificate ", SubjectOf(certificate),
-                                     ", the first one in ", certificate_file.option, "=", certificate_file.path));
+  if (is_pair) return pair;
+  return key.Wrong(absl::StrCat("is not the key of the certificate ", SubjectOf(first), ", the first one in ",
+                                certificate.option, "=", certificate.path));
 }
 
 std::string SubjectOf(const X509& certificate) {
@@ -146,9 +149,9 @@ absl::Time TimeOf(const ASN1_TIME* time) {
 
 absl::Time ExpiryOf(const X509& certificate) { return TimeOf(X509_get0_notAfter(&certificate)); }
 
-std::string ToPem(const X509& certificate) {
+std::string ToPem(const std::vector<Certificate>& certificates) {
   const Bio bio(BIO_new(BIO_s_mem()));
-  PEM_write_bio_X509(bio.get(), &certificate);
+  for (const Certificate& certificate : certificates) PEM_write_bio_X509(bio.get(), certificate.get());
   return TextIn(bio);
 }
 

@@ -47,16 +47,20 @@ std::vector<Certificate> ParseCertificates(std::string_view pem);
 
 // Checks that `certificate`, which is in `file`, is valid at `now`.
 absl::Status CheckValidity(const PemFile& file, const X509& certificate, absl::Time now);
-// Checks that `key` belongs to the certificate of `certificate_file`.
-absl::Status CheckPair(const PemFile& key_file, const EVP_PKEY& key, const PemFile& certificate_file,
-                       const X509& certificate);
+// A certificate, the intermediate ones behind it, and its key.
+struct PemPair {
+  std::vector<Certificate> chain;
+  PrivateKey key;
+};
+// Reads both files, and checks that the key belongs to the first certificate.
+absl::StatusOr<PemPair> ReadPemPair(const PemFile& certificate, const PemFile& key);
 
 std::string SubjectOf(const X509& certificate);  // "CN=server,O=Example"
 std::string SerialOf(const X509& certificate);   // hexadecimal, as openssl x509 -serial prints it
 absl::Time ExpiryOf(const X509& certificate);
 absl::Time TimeOf(const ASN1_TIME* time);
 
-std::string ToPem(const X509& certificate);
+std::string ToPem(const std::vector<Certificate>& certificates);
 std::string ToPem(const EVP_PKEY& key);
 
 // Returns the text of OpenSSL's last error on this thread, and clears it.

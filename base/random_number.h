@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/random/random.h"
+#include "absl/time/time.h"
 
 namespace longshort {
 
@@ -11,6 +12,13 @@ namespace longshort {
 inline uint64_t RandomNumber() {
   thread_local absl::BitGen generator;
   return generator();
+}
+
+// A pause before another attempt: half of `pause` at least, so that programs that failed together do not retry
+// together.
+inline absl::Duration WithJitter(absl::Duration pause) {
+  constexpr uint64_t kSteps = 1024;
+  return pause * (0.5 + 0.5 * static_cast<double>(RandomNumber() % kSteps) / kSteps);
 }
 
 }  // namespace longshort

@@ -61,9 +61,7 @@ absl::StatusOr<std::string> ReadAuthorization(const std::string& path) {
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
   LS_ASSIGN_OR_RETURN(const std::vector<Certificate> authorities,
                       ReadCertificates({.option = "--tls-ca", .path = path}));
-  std::string pem;
-  for (const Certificate& authority : authorities) pem += ToPem(*authority);
-  return pem;
+  return ToPem(authorities);
 }
 
 absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOptions& ssl) {
@@ -73,12 +71,10 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
     return absl::InvalidArgumentError("--tls-certificate and --tls-key must be given together");
   }
   if (options.tls_certificate.empty()) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(certificate_file));
-  LS_ASSIGN_OR_RETURN(const PrivateKey key, ReadPrivateKey(key_file));
-  LS_RETURN_IF_ERROR(CheckPair(key_file, *key, certificate_file, *chain.front()));
-  LS_RETURN_IF_ERROR(CheckValidity(certificate_file, *chain.front(), absl::Now()));
-  ssl.pem_private_key = ToPem(*key);
-  for (const Certificate& certificate : chain) ssl.pem_cert_chain += ToPem(*certificate);
+  LS_ASSIGN_OR_RETURN(const PemPair pair, ReadPemPair(certificate_file, key_file));
+  LS_RETURN_IF_ERROR(CheckValidity(certificate_file, *pair.chain.front(), absl::Now()));
+  ssl.pem_private_key = ToPem(*pair.key);
+  ssl.pem_cert_chain = ToPem(pair.chain);
   return absl::OkStatus();
 }
 

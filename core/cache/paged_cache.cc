@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<con
 }
 
 int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last) {
-  if (store_.index.IsWorthRepeating(last)) store_.index.FindLongest(store_.index.root(), tokens, max_reused, last);
+  if (IsWorthSearching(last)) store_.index.FindLongest(store_.index.root(), tokens, max_reused, last);
   return last.found;
 }
 

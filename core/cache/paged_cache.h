@@ -76,6 +76,8 @@ class PagedCache final {
   // How many of its tokens such a sequence would not have to read now. Uses the result of the `last` search in this
   // cache, unless repeating it is worthwhile (PrefixIndex). Exact with a new PrefixSearch.
   int64_t Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last);
+  // Whether Findable would search again.
+  bool IsWorthSearching(const PrefixSearch& last) const { return store_.index.IsWorthRepeating(last); }
   // Moves a running sequence that reads `tokens` past those that others have read meanwhile, if searching again is
   // worthwhile. `max_reused` as for Begin, and within the number of tokens that it was admitted for. Returns how many
   // tokens it skips, which may be 0. Errors: INTERNAL if the model cannot copy a page; then the sequence must end.

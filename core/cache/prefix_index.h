@@ -32,7 +32,6 @@
 #include "absl/types/span.h"
 #include "core/cache/cache_grid.h"
 #include "core/cache/page_pool.h"
-#include "core/cache/page_table.h"
 
 namespace longshort::core {
 

@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/classification_job.h"
+#include "core/schedule/estimators.h"
 #include "core/schedule/fair_queue.h"
-#include "core/schedule/run_time_estimator.h"
 #include "models/worker_device.h"
 
 namespace longshort::core {

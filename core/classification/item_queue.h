@@ -7,19 +7,22 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/budget.h"
+#include "base/clock.h"
 #include "core/classification/batch_former.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
+#include "core/schedule/estimators.h"
+#include "core/schedule/fair_pool.h"
 #include "core/schedule/fair_queue.h"
-#include "core/schedule/recent_values.h"
+#include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
-#include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
 namespace longshort::core {
@@ -130,6 +133,34 @@ class ItemQueue final : public WorkQueue {
   ClassifierEngineState state_ ABSL_GUARDED_BY(mutex_);
   int64_t reserved_preparations_ ABSL_GUARDED_BY(mutex_) = 0;  // not begun yet
   int64_t begun_preparations_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Prepares the items of a queue on a pool of threads.
+//
+// Prepares items only as far ahead as the queue allows: prepared images take far more memory than encoded ones.
+//
+// Thread-safe. It must exist until the queue is over, because tasks of the pool use it until then.
+class ItemPreparer final {
+ public:
+  // The arguments must outlive this.
+  ItemPreparer(std::shared_ptr<FairPool> pool, ItemQueue& items, ClassifierEngineObserver& observer, const Clock& clock)
+      : pool_(std::move(pool)), owner_(pool_->NewOwner()), items_(items), observer_(observer), clock_(clock) {}
+
+  // Submits a task for each item that may be prepared now.
+  void PrepareAhead() { Submit(items_.ReservePreparations()); }
+
+ private:
+  void Submit(int64_t tasks);
+  // The task: prepares the next item, if there is one. Returns how long that took.
+  absl::Duration PrepareNext();
+  // Makes the job's item. Errors: the status to end the job with.
+  absl::Status Prepare(ClassificationJob& job);
+
+  const std::shared_ptr<FairPool> pool_;
+  const std::string owner_;
+  ItemQueue& items_;
+  ClassifierEngineObserver& observer_;
+  const Clock& clock_;
 };
 
 }  // namespace longshort::core

@@ -6,6 +6,13 @@
 #include "base/status_macros.h"
 
 namespace longshort::core {
+namespace {
+
+bool IsParkedIn(const PagedCache& cache, const Job& job) {
+  return job.parked_rows.place().has_value() && cache.IsParked(job.parked_rows.place()->id);
+}
+
+}  // namespace
 
 Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
     : job_(std::move(job)), cached_(std::move(cached)) {
@@ -57,17 +64,19 @@ bool FitsNow(const PagedCache& cache, const Job& job) {
 
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
   const TokenStream& stream = job.stream();
-  if (const auto& place = job.parked_rows.place(); place.has_value() && cache.IsParked(place->id)) {
-    return stream.end() - cache.PositionOf(place->id);
-  }
+  if (IsParkedIn(cache, job)) return stream.end() - cache.PositionOf(job.parked_rows.place()->id);
   const int64_t found = cache.Findable(stream.all(), job.MaxReused(), job.parked_rows.SearchIn(worker, cache.id()));
   return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
 }
 
+bool NeedsLongSearch(const PagedCache& cache, int worker, const Job& job) {
+  constexpr int64_t kLong = 1 << 14;  // fewer tokens are hashed within 0.1 ms
+  return job.stream().end() > kLong && !IsParkedIn(cache, job) &&
+         cache.IsWorthSearching(job.parked_rows.SearchIn(worker, cache.id()));
+}
+
 absl::StatusOr<std::unique_ptr<CachedSequence>> BeginSequence(PagedCache& cache, const Job& job) {
-  if (const auto& place = job.parked_rows.place(); place.has_value() && cache.IsParked(place->id)) {
-    return cache.Resume(place->id, job.MaxTokens());
-  }
+  if (IsParkedIn(cache, job)) return cache.Resume(job.parked_rows.place()->id, job.MaxTokens());
   const std::vector<int32_t>& tokens = job.stream().all();
   const int64_t recompute_from = cache.RecomputeFrom(job.stream().read());
   PrefixSearch now;

@@ -74,6 +74,8 @@ bool FitsNow(const PagedCache& cache, const Job& job);
 // long prompt that is checked repeatedly, the number is approximate (PagedCache::Findable). `worker`: the owner of the
 // cache.
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job);
+// Whether that would hash a long text now, which takes milliseconds.
+bool NeedsLongSearch(const PagedCache& cache, int worker, const Job& job);
 
 // Creates the job's sequence in the cache. Errors: as PagedCache::Begin.
 absl::StatusOr<std::unique_ptr<CachedSequence>> BeginSequence(PagedCache& cache, const Job& job);

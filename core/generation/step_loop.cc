@@ -115,7 +115,11 @@ void StepLoop::Admit() {
   while (true) {
     const PromptsAhead prompts = PromptsBeingRead();
     std::unique_ptr<Job> job;
-    if (!full()) job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
+    if (!full()) {
+      job = queue_.TakeFirst(
+          Taker(), [&](const Job& next) { return Decide(next, prompts); },
+          [&](const Job& next) { TokensToRead(next); });
+    }
     if (job == nullptr) {
       if (!on_probation && Displace(prompts)) continue;
       break;
@@ -137,7 +141,8 @@ bool StepLoop::Displace(const PromptsAhead& prompts) {
   jobs.reserve(running_.size());
   for (const std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(&sequence->job());
   const Job* const displaced = queue_.FindDisplaced(
-      Taker(), [&](const Job& next) { return Decide(next, prompts); }, jobs);
+      Taker(), [&](const Job& next) { return Decide(next, prompts); }, jobs,
+      [&](const Job& next) { TokensToRead(next); });
   const auto position = std::find(jobs.begin(), jobs.end(), displaced);
   if (position == jobs.end()) return false;
   const RequestQueue::Taker taker = Taker();
@@ -152,6 +157,7 @@ RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& pro
   // A job that was started before gets a stream, whatever it has to read.
   const bool is_new = next.times.started == absl::InfiniteFuture();
   if (is_new && !next.complete()) {
+    if (NeedsLongSearch(*cache_, options_.worker, next)) return RequestQueue::Decision::kSearch;
     const int64_t unread = TokensToRead(next);
     if (prompts.IsLong(unread) && prompts.LongPrompts(next.context().priority) >= max_long_prompts_) {
       return RequestQueue::Decision::kSkip;

@@ -13,7 +13,6 @@
 #include "core/generation/sequence.h"
 #include "core/generation/worker_states.h"
 #include "core/requests/language_model_engine.h"
-#include "core/schedule/prompts_ahead.h"
 #include "core/schedule/step_planner.h"
 #include "models/model.h"
 
@@ -26,7 +25,7 @@ namespace longshort::core {
 // Admission. Requests enter in the order of the queue. The first one enters if
 // - a stream is free;
 // - the cache has room for all pages that it can ever need (PagedCache);
-// - it would be read soon (core/schedule/prompts_ahead.h): a stream that is not being read is wasted.
+// - it would be read soon (core/schedule/step_planner.h): a stream that is not being read is wasted.
 // While it waits, only requests that come before it in the order overtake it. Long prompts are an exception: only a
 // limited number of a priority and those above it are read at once, and one more lets the requests behind it pass.
 // A request whose prompt begins with cached tokens starts after them.

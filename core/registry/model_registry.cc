@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/clock.h"
+#include "base/freed_memory.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 
@@ -26,10 +27,10 @@ absl::Status NameModel(const absl::Status& status, const std::string& name, int6
 // gRPC limits a status message to some thousand bytes.
 constexpr size_t kMaxNames = 20;
 
-template <typename Names, typename Append>
-std::string ThereAre(const Names& names, const Append& append) {
+template <typename Names>
+std::string ThereAre(const Names& names) {
   const size_t named = std::min(names.size(), kMaxNames);
-  return absl::StrCat("; there are: ", absl::StrJoin(names.begin(), std::next(names.begin(), named), ", ", append),
+  return absl::StrCat("; there are: ", absl::StrJoin(names.begin(), std::next(names.begin(), named), ", "),
                       named < names.size() ? absl::StrCat(" and ", names.size() - named, " more") : "");
 }
 
@@ -38,35 +39,40 @@ absl::Status NoModelIn(const std::string& repository, const std::set<std::string
       absl::StrCat("there is no model in ", repository, skipped.empty() ? "" : "; ", absl::StrJoin(skipped, "; ")));
 }
 
-constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
+constexpr auto kNoReport = [](const RegistryEvent&) {};
 
 }  // namespace
 
-ModelRegistry::ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
-                             std::unique_ptr<RetiredModels> retired)
+ModelRegistry::ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies)
     : repository_(std::move(repository)),
       loader_(std::move(loader)),
       engine_factory_(std::move(engine_factory)),
-      policies_(std::move(policies)),
-      retired_(std::move(retired)) {}
+      policies_(std::move(policies)) {}
+
+ModelRegistry::~ModelRegistry() {
+  versions_.clear();  // hands the models that serve to the thread
+  destroyer_->Stop();
+}
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::string& repository, Loader loader,
                                                                    EngineFactory engine_factory, PolicyReader policies,
                                                                    bool strict) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<RetiredModels> retired, RetiredModels::Create());
-  std::unique_ptr<ModelRegistry> registry(new ModelRegistry(repository, std::move(loader), std::move(engine_factory),
-                                                            std::move(policies), std::move(retired)));
+  std::unique_ptr<ModelRegistry> registry(
+      new ModelRegistry(repository, std::move(loader), std::move(engine_factory), std::move(policies)));
+  LS_RETURN_IF_ERROR(registry->destroyer_->Start("the registry's thread"));
   const MutexLock loading(registry->loading_);
   registry->skipped_ = listing.skipped;
-  const auto ignore = [](const RegistryEvent&) {};  // as skipped() and failures() return it
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
-    registry->Fail({name, 0}, reason, absl::UnavailableError(reason), ignore);  // it is in skipped()
+    registry->Fail({name, 0}, reason, absl::UnavailableError(reason), kNoReport);  // it is in skipped()
   }
   if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
   registry->LookAt(listing);
-  for (auto& looked : registry->looks_) looked.second.settled = true;  // no look before to compare with
+  {
+    const MutexLock lock(registry->mutex_);
+    for (auto& entry : registry->versions_) entry.second.settled = true;  // no look before to compare with
+  }
   absl::Status stopped, first_failure;
   for (const auto& [name, versions] : listing.versions) {
     registry->FollowPolicy(name, versions, [&](const RegistryEvent& event) {
@@ -82,24 +88,51 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_view name, int64_t version) const {
   const MutexLock lock(mutex_);
-  if (models_.empty()) return absl::NotFoundError("no model is loaded");
-  if (name.empty() && models_.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("a model must be named", ThereAre(models_, kAppendKey)));
+  std::string model(name);
+  if (std::shared_ptr<ServedModel> served = Serving(model, version); served != nullptr) return served;
+  std::set<std::string> models;
+  std::set<int64_t> versions;
+  for (const auto& [id, known] : versions_) {
+    if (known.served == nullptr) continue;
+    models.insert(id.first);
+    if (name.empty() || id.first == name) versions.insert(id.second);
   }
-  const auto model = name.empty() ? models_.begin() : models_.find(name);
-  if (model == models_.end()) {
-    LS_RETURN_IF_ERROR(CheckNotFailed(name, version));
-    return absl::NotFoundError(absl::StrCat("there is no model ", std::string(name), ThereAre(models_, kAppendKey)));
+  if (models.empty()) return absl::NotFoundError("no model is loaded");
+  if (name.empty()) {
+    if (models.size() > 1) return absl::InvalidArgumentError(absl::StrCat("a model must be named", ThereAre(models)));
+    model = *models.begin();
+    if (std::shared_ptr<ServedModel> served = Serving(model, version); served != nullptr) return served;
   }
-  const auto& versions = model->second;
-  if (version == 0) return versions.rbegin()->second;
-  const auto found = versions.find(version);
-  if (found == versions.end()) {
-    LS_RETURN_IF_ERROR(CheckNotFailed(model->first, version));
-    return absl::NotFoundError(
-        absl::StrCat("model ", model->first, " has no version ", version, ThereAre(versions, kAppendKey)));
+  LS_RETURN_IF_ERROR(CheckNotFailed(model, version));
+  if (versions.empty()) return absl::NotFoundError(absl::StrCat("there is no model ", model, ThereAre(models)));
+  return absl::NotFoundError(absl::StrCat("model ", model, " has no version ", version, ThereAre(versions)));
+}
+
+std::shared_ptr<ServedModel> ModelRegistry::Serving(const std::string& name, int64_t version) const {
+  if (version != 0) {
+    const auto known = versions_.find({name, version});
+    return known == versions_.end() ? nullptr : known->second.served;
   }
-  return found->second;
+  std::shared_ptr<ServedModel> newest;
+  for (auto known = versions_.lower_bound({name, 0}); known != versions_.end() && known->first.first == name; ++known) {
+    if (known->second.served != nullptr) newest = known->second.served;
+  }
+  return newest;
+}
+
+std::set<int64_t> ModelRegistry::ServingVersions(const std::string& name) const {
+  const MutexLock lock(mutex_);
+  std::set<int64_t> versions;
+  for (auto known = versions_.lower_bound({name, 0}); known != versions_.end() && known->first.first == name; ++known) {
+    if (known->second.served != nullptr) versions.insert(known->first.second);
+  }
+  return versions;
+}
+
+ModelRegistry::Version ModelRegistry::Get(const VersionId& id) const {
+  const MutexLock lock(mutex_);
+  const auto known = versions_.find(id);
+  return known == versions_.end() ? Version() : known->second;
 }
 
 absl::Status ModelRegistry::WithoutPath(const absl::Status& status) const {
@@ -114,8 +147,8 @@ absl::Status ModelRegistry::WithoutPath(const absl::Status& status) const {
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
   const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<ServedModel>> list;
-  for (const auto& [name, versions] : models_) {
-    for (const auto& [version, served] : versions) list.push_back(served);
+  for (const auto& [id, known] : versions_) {
+    if (known.served != nullptr) list.push_back(known.served);
   }
   return list;
 }
@@ -132,33 +165,30 @@ absl::StatusOr<LoadedVersion> ModelRegistry::LoadVersion(const std::string& name
   }
   if (version == 0) version = *on_disk->second.rbegin();
   if (on_disk->second.count(version) == 0) {
-    return absl::NotFoundError(absl::StrCat("the repository has no version ", version, " of model ", name,
-                                            ThereAre(on_disk->second, absl::AlphaNumFormatter())));
+    return absl::NotFoundError(
+        absl::StrCat("the repository has no version ", version, " of model ", name, ThereAre(on_disk->second)));
   }
   const VersionId id(name, version);
   const Signature signature = SignatureOf(id);
   const absl::StatusOr<LoadOutcome> outcome = LoadFrom(id, signature, report);
   if (!outcome.ok()) {
     if (absl::IsCancelled(outcome.status())) return outcome.status();
-    Forget(id);  // each attempt of a client is reported
+    ClearFailure(id);  // each attempt of a client is reported
     Fail(id, signature.Text(), outcome.status(), report);
     return outcome.status();
   }
-  Forget(id);
-  kept_.insert(id);
-  unwanted_.erase(id);
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> served, Find(name, version));
-  return LoadedVersion{.model = std::move(served), .outcome = *outcome};
+  const MutexLock lock(mutex_);
+  Version& loaded = versions_[id];
+  loaded.failure.reset();
+  loaded.state = State::kWanted;
+  return LoadedVersion{.model = loaded.served, .outcome = *outcome};
 }
 
 absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
   const MutexLock loading(loading_);
   LS_RETURN_IF_ERROR(Find(name, version).status());
-  for (const int64_t loaded : LoadedVersions(name)) {
-    if (version != 0 && loaded != version) continue;
-    Remove(name, loaded);
-    kept_.erase({name, loaded});
-    unwanted_.insert({name, loaded});
+  for (const int64_t loaded : ServingVersions(name)) {
+    if (version == 0 || loaded == version) Remove({name, loaded}, State::kUnwanted);
   }
   return absl::OkStatus();
 }
@@ -186,35 +216,39 @@ absl::Status ModelRegistry::FollowRepository(Report report) {
 }
 
 void ModelRegistry::LookAt(const RepositoryListing& listing) {
-  std::map<VersionId, Look> looks;
+  std::map<VersionId, Signature> found;
   for (const auto& served : List()) {
-    if (listing.unreadable.count(served->name) == 0) looks[{served->name, served->version}] = Look();
+    if (listing.unreadable.count(served->name) == 0) found[{served->name, served->version}] = Signature();
   }
   for (const auto& [name, versions] : listing.versions) {
-    for (const int64_t version : versions) looks[{name, version}].signature = SignatureOf({name, version});
+    for (const int64_t version : versions) found[{name, version}] = SignatureOf({name, version});
   }
-  for (auto& [id, look] : looks) {
-    const auto before = looks_.find(id);
-    look.settled = before != looks_.end() && before->second.signature == look.signature;
+  const MutexLock lock(mutex_);
+  for (const auto& looked : found) versions_.try_emplace(looked.first);
+  for (auto known = versions_.begin(); known != versions_.end();) {
+    auto& [id, version] = *known;
+    const auto now = found.find(id);
+    version.settled = now != found.end() && version.found == now->second;
+    version.found = now == found.end() ? std::nullopt : std::optional(std::move(now->second));
+    known = version.IsKnown() ? std::next(known) : versions_.erase(known);
   }
-  looks_ = std::move(looks);
 }
 
 void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report) {
-  for (const int64_t loaded : LoadedVersions(name)) {
+  for (const int64_t loaded : ServingVersions(name)) {
     // Another folder may be about to take the place of one that has vanished.
-    if (on_disk.count(loaded) == 0 && !looks_[{name, loaded}].settled) return;
+    if (on_disk.count(loaded) == 0 && !Get({name, loaded}).settled) return;
   }
   const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, report);
-  for (const int64_t loaded : LoadedVersions(name)) {
-    const bool kept = kept_.count({name, loaded}) > 0;
-    const bool replaced = !kept && chosen.has_value() && chosen->count(loaded) == 0;
+  for (const int64_t loaded : ServingVersions(name)) {
+    const VersionId id(name, loaded);
+    const bool wanted = Get(id).state == State::kWanted;
+    const bool replaced = !wanted && chosen.has_value() && chosen->count(loaded) == 0;
     if (!replaced && on_disk.count(loaded) > 0) {
-      if (kept) FollowVersion(name, loaded, report);
+      if (wanted) FollowVersion(id, report);
       continue;
     }
-    Remove(name, loaded);
-    kept_.erase({name, loaded});
+    Remove(id, State::kFound);
     report({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
   }
 }
@@ -229,80 +263,76 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
     Fail({name, 0}, signature, policy.status(), report);
     return std::nullopt;
   }
-  Forget({name, 0});
+  ClearFailure({name, 0});
   std::set<int64_t> usable = on_disk;
   for (;;) {
     std::set<int64_t> chosen = policy->Choose(usable);
     if (chosen.empty()) return std::nullopt;
-    const std::set<int64_t> loaded = LoadedVersions(name);
-    const bool waits =
-        std::any_of(chosen.begin(), chosen.end(), [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) {
-          const VersionId id(name, version);
-          return !looks_[id].settled && loaded.count(version) == 0 && unwanted_.count(id) == 0;
-        });
+    const bool waits = std::any_of(chosen.begin(), chosen.end(), [&](int64_t version) {
+      const Version known = Get({name, version});
+      return !known.settled && known.state == State::kFound;
+    });
     if (waits) return std::nullopt;
-    const auto unusable = std::find_if(
-        chosen.rbegin(), chosen.rend(),
-        [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) { return !FollowVersion(name, version, report); });
+    const auto unusable =
+        std::find_if(chosen.rbegin(), chosen.rend(), [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) {
+          return !FollowVersion({name, version}, report);
+        });
     if (unusable == chosen.rend()) return chosen;
     usable.erase(*unusable);
   }
 }
 
-bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Report report) {
-  const VersionId id(name, version);
-  if (unwanted_.count(id) > 0) return true;
-  const Look& look = looks_[id];
-  const bool serves = LoadedVersions(name).count(version) > 0;
-  if (!look.settled || (serves && served_[id] == look.signature)) return serves;
-  if (FailsAgain(id, look.signature)) return serves;
-  const absl::StatusOr<LoadOutcome> loaded = LoadFrom(id, look.signature, report);
+bool ModelRegistry::FollowVersion(const VersionId& id, Report report) {
+  const Version known = Get(id);
+  if (known.state == State::kUnwanted) return true;
+  const bool serves = known.served != nullptr;
+  if (!known.settled || (serves && known.loaded_from == known.found)) return serves;
+  const std::optional<Failure>& failure = known.failure;
+  if (failure.has_value() && failure->lasts && failure->signature == known.found->Text()) return serves;
+  const absl::StatusOr<LoadOutcome> loaded = LoadFrom(id, *known.found, report);
   if (absl::IsCancelled(loaded.status())) {
-    report({RegistryEvent::Kind::kStopped, name, version, loaded.status()});
+    report({RegistryEvent::Kind::kStopped, id.first, id.second, loaded.status()});
     return serves;
   }
   if (!loaded.ok()) {
-    Fail(id, look.signature.Text(), loaded.status(), report);
+    Fail(id, known.found->Text(), loaded.status(), report);
     return serves;
   }
-  Forget(id);
+  ClearFailure(id);
   return true;
 }
 
 std::map<std::pair<std::string, int64_t>, absl::Status> ModelRegistry::failures() const {
   const MutexLock lock(mutex_);
   std::map<VersionId, absl::Status> failures;
-  for (const auto& [id, failure] : failed_) failures.emplace(id, failure.status);
+  for (const auto& [id, known] : versions_) {
+    if (known.failure.has_value()) failures.emplace(id, known.failure->status);
+  }
   return failures;
 }
 
 void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report) {
   {
     const MutexLock lock(mutex_);
-    Failure& failure = failed_[id];
-    failure.lasts = !absl::IsUnavailable(status);
-    failure.status = status;
-    if (std::exchange(failure.signature, signature) == signature) return;
+    const std::optional<Failure> before =
+        std::exchange(versions_[id].failure,
+                      Failure{.signature = signature, .lasts = !absl::IsUnavailable(status), .status = status});
+    if (before.has_value() && before->signature == signature) return;
   }
   report({RegistryEvent::Kind::kFailed, id.first, id.second, status});
 }
 
-void ModelRegistry::Forget(const VersionId& id) {
+void ModelRegistry::ClearFailure(const VersionId& id) {
   const MutexLock lock(mutex_);
-  failed_.erase(id);
+  if (const auto known = versions_.find(id); known != versions_.end()) known->second.failure.reset();
 }
 
-bool ModelRegistry::FailsAgain(const VersionId& id, const Signature& signature) const {
-  const MutexLock lock(mutex_);
-  const auto failed = failed_.find(id);
-  return failed != failed_.end() && failed->second.lasts && failed->second.signature == signature.Text();
-}
-
-absl::Status ModelRegistry::CheckNotFailed(std::string_view name, int64_t version) const {
-  for (const auto& [id, failure] : failed_) {
-    if (id.first != name || (version != 0 && id.second != 0 && id.second != version)) continue;
-    return WithoutPath(
-        absl::NotFoundError(absl::StrCat("not served, because it could not be loaded: ", failure.status.message())));
+absl::Status ModelRegistry::CheckNotFailed(const std::string& name, int64_t version) const {
+  for (const auto& [id, known] : versions_) {
+    if (!known.failure.has_value() || id.first != name) continue;
+    if (version != 0 && id.second != 0 && id.second != version) continue;
+    return WithoutPath(absl::NotFoundError(
+        absl::StrCat("not served, because it could not be loaded: ", known.failure->status.message())));
   }
   return absl::OkStatus();
 }
@@ -316,8 +346,7 @@ absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
   }
   if (policy->Choose(on_disk).empty()) {
     return absl::NotFoundError(absl::StrCat("model ", name, ": the repository has none of the versions that ",
-                                            ServingFile(repository_, name), " wants",
-                                            ThereAre(on_disk, absl::AlphaNumFormatter())));
+                                            ServingFile(repository_, name), " wants", ThereAre(on_disk)));
   }
   return policy;
 }
@@ -331,19 +360,16 @@ absl::StatusOr<LoadOutcome> ModelRegistry::LoadFrom(const VersionId& id, const S
   const auto& [name, version] = id;
   RegistryEvent event{RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()};
   std::string served_fingerprint;
-  const bool reloads = LoadedVersions(name).count(version) > 0;
+  const Version before = Get(id);
+  const bool reloads = before.served != nullptr;
   if (reloads) {
-    const Signature& served = served_[id];
-    if (served == signature) return LoadOutcome::kUnchanged;
-    const bool same_serving = served.serving == signature.serving;
+    if (before.loaded_from == signature) return LoadOutcome::kUnchanged;
+    const bool same_files = before.loaded_from.files == signature.files;
+    const bool same_serving = before.loaded_from.serving == signature.serving;
     event.kind = RegistryEvent::Kind::kReloaded;
-    event.changed = absl::StrCat(served.files == signature.files ? "" : "the model's files",
-                                 served.files == signature.files || same_serving ? "" : " and ",
+    event.changed = absl::StrCat(same_files ? "" : "the model's files", same_files || same_serving ? "" : " and ",
                                  same_serving ? "" : "serving.json");
-    if (same_serving) {
-      LS_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> now, Find(name, version));
-      served_fingerprint = now->fingerprint();
-    }
+    if (same_serving) served_fingerprint = before.served->fingerprint();
   }
   absl::StatusOr<ServedModel> made = MakeServed(id, served_fingerprint);
   const bool same_content = absl::IsAlreadyExists(made.status());
@@ -352,24 +378,20 @@ absl::StatusOr<LoadOutcome> ModelRegistry::LoadFrom(const VersionId& id, const S
     return NameModel(absl::UnavailableError("its files changed while they were read; the version serves as before"),
                      name, version);
   }
-  if (made.ok()) {
-    Publish(*std::move(made));
-  } else {
+  if (same_content) {
     event.kind = RegistryEvent::Kind::kUnchanged;
     event.changed.clear();
   }
-  served_[id] = signature;
+  {
+    const MutexLock lock(mutex_);  // `before` releases the earlier instance after the lock
+    Version& now = versions_[id];
+    now.loaded_from = signature;
+    if (now.state != State::kWanted) now.state = State::kServing;
+    if (made.ok()) now.SetServed(Share(*std::move(made)));
+  }
   report(event);
   if (same_content) return LoadOutcome::kUnchanged;
   return reloads ? LoadOutcome::kReloaded : LoadOutcome::kLoaded;
-}
-
-void ModelRegistry::Publish(ServedModel made) {
-  std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(std::move(made)));
-  std::shared_ptr<ServedModel> replaced;  // released after the lock
-  const MutexLock lock(mutex_);
-  replaced = std::exchange(models_[served->name][served->version], served);
-  if (replaced != nullptr) AddUnloaded(replaced);
 }
 
 absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const VersionId& id,
@@ -383,41 +405,46 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const VersionId& id,
       .name = name, .version = version, .kind = std::move(kind), .load_duration = MonotonicNow() - begin};
 }
 
-bool ModelRegistry::Remove(const std::string& name, int64_t version) {
-  served_.erase({name, version});
-  std::shared_ptr<ServedModel> last;  // released after the lock
-  const MutexLock lock(mutex_);
-  failed_.erase({name, version});  // of a reload: it is no longer why the version is not served
-  const auto model = models_.find(name);
-  if (model == models_.end() || model->second.count(version) == 0) return false;
-  last = std::move(model->second[version]);
-  model->second.erase(version);
-  if (model->second.empty()) models_.erase(model);
-  AddUnloaded(last);
-  return true;
+std::shared_ptr<ServedModel> ModelRegistry::Share(ServedModel made) const {
+  auto model = std::make_unique<ServedModel>(std::move(made));
+  return {model.release(), [destroyer = destroyer_](ServedModel* last) {
+            destroyer->Post([model = std::unique_ptr<ServedModel>(last)]() mutable {
+              model = nullptr;
+              // Otherwise the allocator keeps the memory in fragments, which the next model may not be able to use.
+              ReturnFreedMemory();
+            });
+          }};
 }
 
-void ModelRegistry::AddUnloaded(const std::shared_ptr<ServedModel>& served) {
-  unloaded_.erase(std::remove_if(unloaded_.begin(), unloaded_.end(), [](const auto& gone) { return gone.expired(); }),
-                  unloaded_.end());
-  unloaded_.emplace_back(served);
+void ModelRegistry::Version::SetServed(std::shared_ptr<ServedModel> next) {
+  std::erase_if(retired, [](const std::weak_ptr<ServedModel>& gone) { return gone.expired(); });
+  if (served != nullptr) retired.emplace_back(served);
+  served = std::move(next);
 }
 
-std::set<int64_t> ModelRegistry::LoadedVersions(const std::string& name) const {
+bool ModelRegistry::Version::IsKnown() const {
+  return state != State::kFound || failure.has_value() || found.has_value() ||
+         std::any_of(retired.begin(), retired.end(), [](const auto& instance) { return !instance.expired(); });
+}
+
+void ModelRegistry::Remove(const VersionId& id, State then) {
+  const Version before = Get(id);  // releases the instance after the lock
   const MutexLock lock(mutex_);
-  std::set<int64_t> versions;
-  if (const auto model = models_.find(name); model != models_.end()) {
-    for (const auto& version : model->second) versions.insert(version.first);
-  }
-  return versions;
+  Version& now = versions_[id];
+  now.SetServed(nullptr);
+  now.state = then;
+  now.failure.reset();  // of a reload: it is no longer why the version is not served
 }
 
 void ModelRegistry::Drain(absl::Time deadline) {
-  std::vector<std::shared_ptr<ServedModel>> all = List();
+  std::vector<std::shared_ptr<ServedModel>> all;
   {
     const MutexLock lock(mutex_);
-    for (const std::weak_ptr<ServedModel>& unloaded : unloaded_) {
-      if (std::shared_ptr<ServedModel> served = unloaded.lock(); served != nullptr) all.push_back(std::move(served));
+    for (const auto& [id, known] : versions_) {
+      if (known.served != nullptr) all.push_back(known.served);
+      for (const std::weak_ptr<ServedModel>& retired : known.retired) {
+        if (std::shared_ptr<ServedModel> served = retired.lock(); served != nullptr) all.push_back(std::move(served));
+      }
     }
   }
   std::vector<Thread> drains(all.size());

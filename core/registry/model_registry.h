@@ -1,9 +1,18 @@
 // The loaded models, by name and version. Loads, replaces and unloads them while requests continue.
 //
-// Lookups no longer find a model that was unloaded. Its requests finish on it, and then it is destroyed
-// (RetiredModels). A new version is loaded while the old one serves, and replaces it only when it is ready, so a
-// failed load changes nothing. The same applies to a version whose files or serving.json have changed: it is loaded
-// again and replaces itself.
+// The state of a version:
+//
+//   kFound    -- the policy chooses it --> kServing
+//   kServing  -- the policy drops it, or its folder is gone --> kFound
+//   kWanted   -- its folder is gone --> kFound
+//   kServing, kWanted -- Unload --> kUnwanted
+//   any state -- LoadVersion --> kWanted
+//
+// - Lookups find the version in kServing and kWanted.
+// - A state changes only after a load has succeeded, so a failed load changes nothing except Version::failure. A new
+//   version is loaded while the old one serves. A version whose files or serving.json have changed is loaded again and
+//   replaces its own instance.
+// - An instance that was replaced or unloaded is retired: its requests finish on it, and then it is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +32,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "core/registry/model_repository.h"
-#include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
 #include "models/families/load_model.h"
 
@@ -66,6 +75,9 @@ class ModelRegistry {
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
                                                              EngineFactory engine_factory, PolicyReader policies = {},
                                                              bool strict = true);
+  // Waits until the retired models that no request uses are destroyed. Others are destroyed by the threads that release
+  // them.
+  ~ModelRegistry();
 
   // `version` 0 means the newest. An empty name means the only model.
   // Errors: NOT_FOUND with the reason why the model could not be loaded, or naming (the first of) the loaded models;
@@ -120,10 +132,11 @@ class ModelRegistry {
 
  private:
   using VersionId = std::pair<std::string, int64_t>;
-  struct Failure {
-    std::string signature;  // of the files
-    bool lasts = true;      // until they change
-    absl::Status status;
+  enum class State {
+    kFound,     // in the repository, or it was
+    kServing,   // by its model's policy
+    kWanted,    // serves because of LoadVersion, whatever the policy says
+    kUnwanted,  // unloaded by Unload; only LoadVersion loads it again
   };
   // The signatures of a version's files and of its serving.json.
   struct Signature {
@@ -133,21 +146,40 @@ class ModelRegistry {
     bool operator==(const Signature&) const = default;
     std::string Text() const { return files + " " + serving; }
   };
-  // What one call of FollowRepository found of a version that is in the repository or loaded.
-  struct Look {
-    Signature signature;   // both texts are empty if the version is gone
-    bool settled = false;  // the call before found the same
+  // The last attempt to load a version.
+  struct Failure {
+    std::string signature;  // of the files
+    bool lasts = true;      // until they change
+    absl::Status status;
+  };
+  // Version 0 stands for the whole model; it has only a failure, that of the folder or the policy.
+  struct Version {
+    State state = State::kFound;
+    std::shared_ptr<ServedModel> served;              // null unless kServing or kWanted
+    Signature loaded_from;                            // of `served`
+    std::vector<std::weak_ptr<ServedModel>> retired;  // perhaps still in use
+    std::optional<Failure> failure;
+    // What the last FollowRepository found: empty texts if the folder is gone, nullopt if it did not look.
+    std::optional<Signature> found;
+    bool settled = false;  // the one before found the same
+
+    // Replaces the instance that serves, and retires it.
+    void SetServed(std::shared_ptr<ServedModel> next);
+    bool IsKnown() const;
   };
 
-  ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
-                std::unique_ptr<RetiredModels> retired);
+  ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies);
 
+  // Copies what is known of a version.
+  Version Get(const VersionId& id) const;
+  // The instance that serves; `version` 0 means the newest. Null if there is none.
+  std::shared_ptr<ServedModel> Serving(const std::string& name, int64_t version) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The versions of a model that serve.
+  std::set<int64_t> ServingVersions(const std::string& name) const;
   // Errors: NOT_FOUND with the reason why this version (0: any) of the model could not be loaded, if one failed.
-  absl::Status CheckNotFailed(std::string_view name, int64_t version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the version failed with the same files, and will do so again.
-  bool FailsAgain(const VersionId& id, const Signature& signature) const;
-  // The last attempt to load it did not fail.
-  void Forget(const VersionId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  absl::Status CheckNotFailed(const std::string& name, int64_t version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Errors: those of the policy's reader; NOT_FOUND if it chooses none.
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
@@ -156,13 +188,17 @@ class ModelRegistry {
   // serving.json are others. Reports what it did. Errors: those of LoadVersion. They are not reported.
   absl::StatusOr<LoadOutcome> LoadFrom(const VersionId& id, const Signature& signature, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  void Publish(ServedModel made) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   absl::StatusOr<ServedModel> MakeServed(const VersionId& id, const std::string& served_fingerprint) const;
-  // Unloads a version, if it is there.
-  bool Remove(const std::string& name, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // The model is no longer in models_.
-  void AddUnloaded(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::set<int64_t> LoadedVersions(const std::string& name) const;
+  // Makes the model shared: its last owner hands it to destroyer_.
+  std::shared_ptr<ServedModel> Share(ServedModel made) const;
+  // Unloads a version; its state is then kFound or kUnwanted.
+  void Remove(const VersionId& id, State then) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  // Records a failure, and reports it if it is the version's first one or has another signature than the one before.
+  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  // The last attempt to load it did not fail.
+  void ClearFailure(const VersionId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+
   // Takes the next look at all versions.
   void LookAt(const RepositoryListing& listing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Applies FollowRepository to one model.
@@ -172,30 +208,24 @@ class ModelRegistry {
   // none, the policy fails, or one of them is not settled.
   std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
                                                 Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Whether the version serves. Loads it if it is not loaded, or was loaded from other files or with another
-  // serving.json, unless it is not settled or the same files failed before.
-  bool FollowVersion(const std::string& name, int64_t version, Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Records a failure, and reports it if it is the version's first one or has another signature than the one before.
-  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  // Whether the version serves, or a client does not want it to. Loads it if its files or serving.json are others than
+  // those of its instance. Waits for files that still change, and does not retry files that failed.
+  bool FollowVersion(const VersionId& id, Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
 
   const std::string repository_;
   const Loader loader_;
   const EngineFactory engine_factory_;
   const PolicyReader policies_;
-  const std::unique_ptr<RetiredModels> retired_;
+  // Destroys models after their last use. The last user is often a listener that the model's own engine calls, and an
+  // engine must not be destroyed from its own thread. Shared with every model, because a model may outlive the
+  // registry.
+  const std::shared_ptr<TaskThread> destroyer_ = std::make_shared<TaskThread>();
 
-  mutable Mutex loading_;                                            // held while a model is loaded or unloaded
-  std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);          // as reported
-  std::map<VersionId, Signature> served_ ABSL_GUARDED_BY(loading_);  // when it was loaded
-  std::map<VersionId, Look> looks_ ABSL_GUARDED_BY(loading_);        // the last ones
-  std::set<VersionId> kept_ ABSL_GUARDED_BY(loading_);               // loaded by LoadVersion
-  std::set<VersionId> unwanted_ ABSL_GUARDED_BY(loading_);           // unloaded by Unload
+  mutable Mutex loading_;  // held while a model is loaded or unloaded; only its holder changes versions_
+  std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);  // as reported
 
   mutable Mutex mutex_;  // never held for long
-  std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<ServedModel>> unloaded_ ABSL_GUARDED_BY(mutex_);  // perhaps still in use
-  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(mutex_);               // version 0: the policy
+  std::map<VersionId, Version> versions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::core

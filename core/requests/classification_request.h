@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <new>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/requests/request_context.h"
 #include "models/classifier.h"
@@ -18,7 +22,15 @@ namespace longshort::core {
 using ItemPreparation = std::function<absl::StatusOr<models::ClassifierItem>()>;
 
 // Calls `preparation`. Errors: also RESOURCE_EXHAUSTED if memory ran out, INTERNAL if it threw anything else.
-absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& preparation);
+inline absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& preparation) {
+  try {
+    return preparation();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("memory ran out while preparing the item");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the item cannot be prepared: ", error.what()));
+  }
+}
 
 struct ClassificationRequest {
   RequestContext context;

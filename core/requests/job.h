@@ -17,8 +17,8 @@
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
 #include "core/requests/token_stream.h"
+#include "core/schedule/estimators.h"
 #include "core/schedule/failure_policy.h"
-#include "core/schedule/stream_estimator.h"
 #include "core/schedule/work_attributes.h"
 #include "core/session/session.h"
 #include "core/session/session_store.h"
@@ -65,16 +65,20 @@ class ParkedRows final {
   mutable std::vector<Search> searches_;  // [workers] as far as they have searched
 };
 
-// A job's place in its engine's queue. Only RequestQueue writes it.
+// A job's place in its engine's queue. Only the queue's classes write it.
 class QueueEntry {
  public:
   // The position in the order in which jobs were taken from the queue: they run in this order.
   int64_t number() const { return number_; }
   // Its entry in the order of work. REQUIRES: the job was taken, and is not completed.
   const WorkAttributes& attributes() const { return *attributes_; }
+  // Whether a worker searches its cache for the job's tokens, without the queue's lock: the job must stay in the queue.
+  bool is_searched() const { return is_searched_; }
 
  private:
   friend class RequestQueue;
+  friend class PendingJobs;
+  friend class Placement;
 
   int64_t number_ = 0;
   std::optional<WorkAttributes> attributes_;
@@ -82,6 +86,7 @@ class QueueEntry {
   int worker_ = 0;          // that took it last
   // Whether the worker that has its rows skipped it when it last could have taken the job.
   bool skipped_by_owner_ = false;
+  mutable bool is_searched_ = false;
 };
 
 // The model's time and failures for a job.

@@ -4,6 +4,7 @@
 // some numbers and not in others.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -76,5 +77,26 @@ class ServingStatistics final {
   std::atomic<int64_t> last_milliseconds_ = 0;
   std::vector<Times> batches_;
 };
+
+inline void ServingStatistics::CountAnswer(const Request& request, absl::Time wall_clock) {
+  absl::Duration left = request.total;
+  const auto take = [&left](absl::Duration part) {
+    const absl::Duration taken = std::clamp(part, absl::ZeroDuration(), left);
+    left -= taken;
+    return taken;
+  };
+  answers_.Add(request.total);
+  output_.Add(take(request.output));
+  run_.Add(take(request.run));
+  queue_.Add(take(request.queue));
+  input_.Add(left);
+  items_.fetch_add(request.items, std::memory_order_relaxed);
+  last_milliseconds_.store(absl::ToUnixMillis(wall_clock), std::memory_order_relaxed);
+}
+
+inline void ServingStatistics::CountFailure(absl::Duration total, absl::Time wall_clock) {
+  failures_.Add(total);
+  last_milliseconds_.store(absl::ToUnixMillis(wall_clock), std::memory_order_relaxed);
+}
 
 }  // namespace longshort::core

@@ -46,6 +46,12 @@ class FairQueue {
     return first.has_value() ? &items_.at(*first) : nullptr;
   }
 
+  // The same item, without beginning rounds.
+  const Item* Peek(absl::FunctionRef<bool(const Item&)> suits) const {
+    const auto first = order_.FirstToJoin([&](WorkOrder::Handle handle) { return suits(items_.at(handle)); });
+    return first.has_value() ? &items_.at(*first) : nullptr;
+  }
+
   // Removes the items for which `leaves` is true. They did not run. Returns them in the order of arrival.
   std::vector<Item> RemoveIf(absl::FunctionRef<bool(const Item&)> leaves) {
     std::vector<Item> left;

@@ -10,7 +10,7 @@
 namespace longshort::core {
 
 // The importance of a request, as its client states it. A higher priority gets more of the worker's time than lower
-// ones of all clients, never all of it (core/schedule/priority_rounds.h).
+// ones of all clients, never all of it (core/schedule/work_order.h).
 enum class Priority { kLow, kNormal, kHigh };
 
 inline constexpr size_t kPriorities = 3;
@@ -36,7 +36,7 @@ struct WorkAttributes {
   absl::Duration start_cost = absl::ZeroDuration();
   // The queue admits all parts of a call or none: the first part is checked with the cost of all.
   PositionInCall position_in_call = {};
-  // The number of clients that shared the clock when it was taken (core/schedule/client_order.h).
+  // The number of clients that shared the clock when it was taken (core/schedule/work_order.h).
   int64_t shared_by = 1;
   // The waiting period in which it was taken and charged to its priority (core/schedule/work_order.h); 0 if none.
   int64_t charged_period = 0;

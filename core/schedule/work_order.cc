@@ -9,6 +9,14 @@
 namespace longshort::core {
 namespace {
 
+// A client that sends its next request after the previous answer was not away. A client that returns before the clock
+// has advanced by this much keeps its position.
+constexpr absl::Duration kMaxPause = absl::Milliseconds(100);
+
+// Maximum number of remembered clients without queued or running work. A limit is needed because clients choose their
+// names freely, and work that takes no time does not advance the clock.
+constexpr size_t kMaxResting = 4096;
+
 // Adds the part of the waiting work that is within `share`, by number and by cost.
 void AddShare(const WorkOrder::Load& from, const WorkOrder::Load& share, WorkOrder::Load& to) {
   to.waiting += std::min(from.waiting, share.waiting);
@@ -19,6 +27,131 @@ void AddShare(const WorkOrder::Load& from, const WorkOrder::Load& share, WorkOrd
 }
 
 }  // namespace
+
+absl::Status PriorityRounds::Check(const Options& options) {
+  for (const int64_t weight : options.weights) {
+    if (weight < 1 || weight > 1'000'000) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a priority's weight is ", weight, ", must be between 1 and 1000000"));
+    }
+  }
+  if (options.quantum > absl::ZeroDuration() && options.quantum <= absl::Hours(1)) return absl::OkStatus();
+  return absl::InvalidArgumentError("the priorities' quantum must be positive, and at most an hour");
+}
+
+std::optional<Priority> PriorityRounds::Next(const std::array<bool, kPriorities>& waiting) const {
+  std::optional<Priority> next;
+  for (const Priority priority : {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+    if (!waiting[static_cast<size_t>(priority)]) continue;
+    if (!next.has_value() || RoundsUntil(priority) < RoundsUntil(*next)) next = priority;
+  }
+  return next;
+}
+
+void PriorityRounds::BeginRounds(Priority next) {
+  const int64_t rounds = RoundsUntil(next);
+  if (rounds == 0) return;
+  for (size_t i = 0; i < kPriorities; ++i) credit_[i] = std::min(Share(i), credit_[i] + Share(i) * rounds);
+}
+
+int64_t PriorityRounds::RoundsUntil(Priority next) const {
+  const auto i = static_cast<size_t>(next);
+  absl::Duration rest;
+  return credit_[i] > absl::ZeroDuration() ? 0 : absl::IDivDuration(-credit_[i], Share(i), &rest) + 1;
+}
+
+void PriorityRounds::Charge(Priority priority, absl::Duration cost) {
+  const auto i = static_cast<size_t>(priority);
+  credit_[i] = std::min(Share(i), credit_[i] - cost);
+}
+
+void PriorityRounds::ClearDebts() {
+  for (size_t i = 0; i < kPriorities; ++i) credit_[i] = Share(i);
+}
+
+void ClientOrder::Add(Handle work, const std::string& name, absl::Time due) {
+  const auto client = Leave(name);
+  client->second.work.emplace(due, work);
+  Return(client);
+}
+
+void ClientOrder::Remove(Handle work, const std::string& name, absl::Time due) {
+  const auto client = Leave(name);
+  client->second.work.erase({due, work});
+  Return(client);
+}
+
+int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, absl::Duration cost) {
+  const auto client = Leave(name);
+  client->second.work.erase({due, work});
+  ++client->second.running;
+  const int64_t shared_by = active_ + 1;  // Leave has uncounted this client
+  MoveTo(client->second, client->second.place.first + cost);
+  Return(client);
+  return shared_by;
+}
+
+void ClientOrder::Complete(const std::string& name, absl::Duration charged, absl::Duration cost, int64_t shared_by) {
+  const auto client = Leave(name);
+  // Clients that arrived meanwhile also share the cost that was not charged in advance.
+  clock_ += std::min(cost, charged) / shared_by;
+  if (cost > charged) clock_ += (cost - charged) / std::max(shared_by, active_ + 1);
+  MoveTo(client->second, client->second.place.first + cost - charged);
+  --client->second.running;
+  Return(client);
+}
+
+void ClientOrder::SetThrottled(const std::string& name, bool throttled) {
+  if (const auto known = clients_.find(name); known == clients_.end() || known->second.throttled == throttled) return;
+  const auto client = Leave(name);
+  client->second.throttled = throttled;
+  if (!throttled) MoveTo(client->second, std::max(client->second.place.first, clock_));
+  Return(client);
+}
+
+std::optional<ClientOrder::Handle> ClientOrder::First(absl::FunctionRef<bool(Handle)> suits) const {
+  for (const auto& [place, client] : ready_) {
+    for (const auto& [due, work] : client->second.work) {
+      if (suits(work)) return work;
+    }
+  }
+  return std::nullopt;
+}
+
+absl::Duration ClientOrder::VirtualTimeOf(const std::string& name) const {
+  const auto client = clients_.find(name);
+  return client == clients_.end() ? clock_ : client->second.place.first;
+}
+
+void ClientOrder::ForEachReady(absl::FunctionRef<void(const std::string&, absl::Duration)> visit) const {
+  for (const auto& [place, client] : ready_) visit(client->first, place.first);
+}
+
+ClientOrder::Clients::iterator ClientOrder::Leave(const std::string& name) {
+  const auto [client, is_new] = clients_.try_emplace(name);
+  if (is_new) MoveTo(client->second, clock_);
+  if (client->second.active()) --active_;
+  ready_.erase(client->second.place);
+  resting_.erase(client->second.place);
+  return client;
+}
+
+void ClientOrder::Return(Clients::iterator client) {
+  if (client->second.active()) ++active_;
+  if (!client->second.active()) {
+    resting_.emplace(client->second.place, client);
+  } else if (!client->second.work.empty() && !client->second.throttled) {
+    ready_.emplace(client->second.place, client);
+  }
+  RemoveResting();
+}
+
+void ClientOrder::RemoveResting() {
+  while (!resting_.empty() && (resting_.begin()->first.first + kMaxPause <= clock_ || resting_.size() > kMaxResting)) {
+    clients_.erase(resting_.begin()->second);
+    resting_.erase(resting_.begin());
+  }
+}
 
 WorkOrder::WorkOrder(const Options& options) : options_(options), rounds_(options.rounds) {}
 

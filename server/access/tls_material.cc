@@ -14,9 +14,6 @@
 namespace longshort::server {
 namespace {
 
-PemFile CertificateFile(const TlsFiles& files) { return {.option = "--tls-certificate", .path = files.certificate}; }
-PemFile KeyFile(const TlsFiles& files) { return {.option = "--tls-key", .path = files.key}; }
-
 absl::Status CheckCombination(const TlsFiles& files) {
   const auto needs = [](std::string_view option, std::string_view other) {
     return absl::InvalidArgumentError(absl::StrCat(std::string(option), " needs ", std::string(other), ", too"));
@@ -84,27 +81,23 @@ absl::StatusOr<std::shared_ptr<const TlsMaterial>> TlsMaterial::Load(const TlsFi
 }
 
 absl::Status TlsMaterial::LoadIdentity(const TlsFiles& files, absl::Time now) {
-  const PemFile certificate_file = CertificateFile(files);
-  LS_ASSIGN_OR_RETURN(chain_, ReadCertificates(certificate_file));
-  LS_ASSIGN_OR_RETURN(key_, ReadPrivateKey(KeyFile(files)));
-  LS_RETURN_IF_ERROR(CheckPair(KeyFile(files), *key_, certificate_file, *chain_.front()));
-  for (const Certificate& certificate : chain_) {
-    LS_RETURN_IF_ERROR(CheckValidity(certificate_file, *certificate, now));
-  }
-  if (X509_check_purpose(chain_.front().get(), X509_PURPOSE_SSL_SERVER, 0) != 1) {
-    return certificate_file.Wrong(absl::StrCat("holds first the certificate ", SubjectOf(*chain_.front()),
-                                               ", whose (extended) key usage does not allow a server"));
+  const PemFile file = {.option = "--tls-certificate", .path = files.certificate};
+  LS_ASSIGN_OR_RETURN(identity_, ReadPemPair(file, {.option = "--tls-key", .path = files.key}));
+  for (const Certificate& certificate : identity_.chain) LS_RETURN_IF_ERROR(CheckValidity(file, *certificate, now));
+  if (X509_check_purpose(identity_.chain.front().get(), X509_PURPOSE_SSL_SERVER, 0) != 1) {
+    return file.Wrong(absl::StrCat("holds first the certificate ", SubjectOf(certificate()),
+                                   ", whose (extended) key usage does not allow a server"));
   }
   above_.reset(sk_X509_new_null());
-  for (size_t i = 1; i < chain_.size(); ++i) sk_X509_push(above_.get(), chain_[i].get());
-  return TryIdentity(certificate_file);
+  for (size_t i = 1; i < identity_.chain.size(); ++i) sk_X509_push(above_.get(), identity_.chain[i].get());
+  return TryIdentity(file);
 }
 
 absl::Status TlsMaterial::TryIdentity(const PemFile& file) const {
   const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   ERR_clear_error();
-  if (context != nullptr &&
-      SSL_CTX_use_cert_and_key(context.get(), chain_.front().get(), key_.get(), above_.get(), 1) == 1) {
+  if (context != nullptr && SSL_CTX_use_cert_and_key(context.get(), identity_.chain.front().get(), identity_.key.get(),
+                                                     above_.get(), 1) == 1) {
     return absl::OkStatus();
   }
   return file.Wrong(absl::StrCat("cannot be used for TLS: ", TakeOpensslError()));
@@ -157,20 +150,10 @@ void TlsMaterial::MakeClientStore() {
   ERR_clear_error();
 }
 
-std::string TlsMaterial::IdentityPem() const {
-  std::string pem = ToPem(*key_);
-  for (const Certificate& certificate : chain_) pem += ToPem(*certificate);
-  return pem;
-}
-
-std::string TlsMaterial::ClientAuthoritiesPem() const {
-  std::string pem;
-  for (const Certificate& authority : client_authorities_) pem += ToPem(*authority);
-  return pem;
-}
-
 bool TlsMaterial::Use(SSL& connection) const {
-  if (SSL_use_cert_and_key(&connection, chain_.front().get(), key_.get(), above_.get(), 1) != 1) return false;
+  if (SSL_use_cert_and_key(&connection, identity_.chain.front().get(), identity_.key.get(), above_.get(), 1) != 1) {
+    return false;
+  }
   if (!asks_clients()) return true;
   for (const Certificate& authority : client_authorities_) {
     if (SSL_add_client_CA(&connection, authority.get()) != 1) return false;
@@ -214,7 +197,7 @@ int TlsMaterial::CheckAlone(X509& certificate) const {
 
 absl::Time TlsMaterial::certificate_expiry() const {
   absl::Time first = absl::InfiniteFuture();
-  for (const Certificate& certificate : chain_) first = std::min(first, longshort::ExpiryOf(*certificate));
+  for (const Certificate& certificate : identity_.chain) first = std::min(first, longshort::ExpiryOf(*certificate));
   return first;
 }
 

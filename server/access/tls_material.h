@@ -26,9 +26,9 @@ class TlsMaterial final {
   static absl::StatusOr<std::shared_ptr<const TlsMaterial>> Load(const TlsFiles& files, absl::Time now);
 
   // PEM of key and certificates, in this order.
-  std::string IdentityPem() const;
+  std::string IdentityPem() const { return ToPem(*identity_.key) + ToPem(identity_.chain); }
   // PEM of the clients' authorities; empty if clients need no certificate.
-  std::string ClientAuthoritiesPem() const;
+  std::string ClientAuthoritiesPem() const { return ToPem(client_authorities_); }
 
   bool asks_clients() const { return !client_authorities_.empty(); }
 
@@ -41,7 +41,7 @@ class TlsMaterial final {
   // revoked, expired, or an expired revocation list).
   absl::Status CheckClient(std::string_view certificate_pem, std::string_view chain_pem) const;
 
-  const X509& certificate() const { return *chain_.front(); }
+  const X509& certificate() const { return *identity_.chain.front(); }
   // Earliest expiry in the server's certificate chain.
   absl::Time certificate_expiry() const;
   // Latest expiry of the clients' authorities, and earliest expiry of their revocation lists; InfiniteFuture without
@@ -67,9 +67,8 @@ class TlsMaterial final {
   // Checks that OpenSSL accepts the certificate and its key.
   absl::Status TryIdentity(const PemFile& file) const;
 
-  std::vector<Certificate> chain_;  // the server's own certificate first
-  PrivateKey key_;
-  std::unique_ptr<STACK_OF(X509), Free> above_;  // chain_ without its first
+  PemPair identity_;
+  std::unique_ptr<STACK_OF(X509), Free> above_;  // identity_.chain without its first
   std::vector<Certificate> client_authorities_;
   std::vector<RevocationList> revocation_lists_;
   std::unique_ptr<X509_STORE, Free> client_store_;  // authorities and lists

@@ -31,12 +31,6 @@ int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
   return spans;
 }
 
-// Adds a jitter of a fifth, so that servers that failed together do not retry together.
-absl::Duration Scattered(absl::Duration pause) {
-  constexpr uint64_t kSteps = 401;
-  return pause * (0.8 + 0.001 * static_cast<double>(RandomNumber() % kSteps));
-}
-
 }  // namespace
 
 TraceExporter::TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log)
@@ -122,7 +116,7 @@ bool TraceExporter::Send(const std::string& request, int64_t spans) {
       return NoteSuccess(response, spans), true;
     }
     if (answer.retry.has_value()) {
-      not_before_ = MonotonicNow() + std::max(*answer.retry, Scattered(pause_));
+      not_before_ = MonotonicNow() + std::max(*answer.retry, WithJitter(pause_));
       pause_ = std::min(2 * pause_, kLongestPause);
     }
     const bool tries_again = answer.retry.has_value() && not_before_ < end && !given_up();

@@ -9,16 +9,6 @@
 #include "base/status_macros.h"
 
 namespace longshort::server {
-namespace {
-
-absl::StatusOr<std::string> ReadChain(const PemFile& file, std::vector<Certificate>* certificates) {
-  LS_ASSIGN_OR_RETURN(*certificates, ReadCertificates(file));
-  std::string pem;
-  for (const Certificate& certificate : *certificates) pem += ToPem(*certificate);
-  return pem;
-}
-
-}  // namespace
 
 absl::StatusOr<CollectorUrl> ParseCollectorUrl(const std::string& text) {
   absl::Status wrong = absl::InvalidArgumentError(
@@ -44,19 +34,18 @@ absl::StatusOr<CollectorUrl> ParseCollectorUrl(const std::string& text) {
 
 absl::StatusOr<CollectorPems> ReadCollectorPems(const CollectorTlsFiles& files) {
   CollectorPems pems;
-  std::vector<Certificate> certificates;
   if (!files.authorities.path.empty()) {
-    LS_ASSIGN_OR_RETURN(pems.authorities, ReadChain(files.authorities, &certificates));
+    LS_ASSIGN_OR_RETURN(const std::vector<Certificate> authorities, ReadCertificates(files.authorities));
+    pems.authorities = ToPem(authorities);
   }
   if (files.certificate.path.empty() != files.key.path.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(files.certificate.option, " and ", files.key.option, " must both be set, or neither"));
   }
   if (files.certificate.path.empty()) return pems;
-  LS_ASSIGN_OR_RETURN(pems.certificate, ReadChain(files.certificate, &certificates));
-  LS_ASSIGN_OR_RETURN(const PrivateKey key, ReadPrivateKey(files.key));
-  LS_RETURN_IF_ERROR(CheckPair(files.key, *key, files.certificate, *certificates.front()));
-  pems.key = ToPem(*key);
+  LS_ASSIGN_OR_RETURN(const PemPair pair, ReadPemPair(files.certificate, files.key));
+  pems.certificate = ToPem(pair.chain);
+  pems.key = ToPem(*pair.key);
   return pems;
 }
 

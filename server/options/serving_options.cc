@@ -24,7 +24,7 @@ constexpr size_t kFileLimitBytes = size_t{64} << 10;
 constexpr std::string_view kOfClassifiers[] = {"max_batch_size", "max_batch_tokens", "max_queue_delay"};
 constexpr std::string_view kOfLanguageModels[] = {"max_streams", "step_time", "cache_bytes", "session_time_to_live"};
 
-// core/schedule/priority_rounds.h has the same range.
+// core/schedule/work_order.h has the same range.
 constexpr OptionRange<int64_t> kPriorityWeight = {1, 1'000'000};
 // Every loaded version needs memory.
 constexpr OptionRange<int64_t> kVersionsKept = {1, 1024};

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/option_table.h"
+#include "base/percent_encoding.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -130,24 +130,13 @@ void UseTlsFiles(const Environment& environment, TracingOptions& options) {
   }
 }
 
-// Decodes percent-encoding.
 absl::StatusOr<std::string> Decode(absl::string_view text) {
-  constexpr size_t kDigits = 2;
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded.push_back(text[i]);
-      continue;
-    }
-    const absl::string_view digits = text.substr(i + 1, kDigits);
-    if (digits.size() < kDigits || !absl::ascii_isxdigit(digits[0]) || !absl::ascii_isxdigit(digits[1])) {
-      return absl::InvalidArgumentError("has a % that is not followed by two hexadecimal digits; write % as %25");
-    }
-    decoded += absl::HexStringToBytes(digits);
-    i += kDigits;
+  std::optional<std::string> decoded = DecodePercent({text.data(), text.size()});
+  if (!decoded.has_value()) {
+    return absl::InvalidArgumentError("has a % that is not followed by two hexadecimal digits; write % as %25");
   }
-  if (!IsUtf8(decoded)) return absl::InvalidArgumentError("has a value that is not UTF-8");
-  return decoded;
+  if (!IsUtf8(*decoded)) return absl::InvalidArgumentError("has a value that is not UTF-8");
+  return *std::move(decoded);
 }
 
 // Parses "key=value,key=value", percent-encoded, the form of OpenTelemetry's variables. Ignores empty members, and

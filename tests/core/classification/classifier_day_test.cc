@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/schedule/priority_rounds.h"
+#include "core/schedule/work_order.h"
 #include "gtest/gtest.h"
 #include "tests/core/classification/classifier_day_machine.h"
 #include "tests/core/classification/classifier_day_traffic.h"

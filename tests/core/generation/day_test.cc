@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/cache/cache_pages.h"
-#include "core/schedule/priority_rounds.h"
+#include "core/schedule/work_order.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_tokenizer.h"

@@ -469,4 +469,28 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   EXPECT_TRUE(queue.over());
 }
 
+// A push would wait for ever if the queue held its lock.
+TEST_F(RequestQueueTest, AWorkerSearchesForAJobWithoutTheLockWhileOthersPassOverIt) {
+  RequestQueue queue({}, models::CpuWorkers(2));
+  for (const char* id : {"long", "short"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
+  int searches = 0;
+  const auto decide = [&](const Job& job) {
+    return job.context().id == "long" && searches == 0 ? Decision::kSearch : Decision::kTake;
+  };
+  const auto search = [&](const Job& job) {
+    ++searches;
+    EXPECT_EQ(job.context().id, "long");
+    EXPECT_EQ(TakeFirst(queue, 1)->context().id, "short");
+    EXPECT_FALSE(queue.HasJobFor({.worker = 1, .running = 0, .now = clock_.Now()}));
+    EXPECT_TRUE(queue.Push(JobWithId("later")).ok());
+    job.context().cancelled->store(true);
+    EXPECT_TRUE(queue.TakeAbandoned(clock_.Now()).empty()) << "a worker uses it";
+    EXPECT_EQ(queue.TakeAll().size(), 1u) << "only the later one";
+  };
+  const int64_t seen = queue.changes();
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, decide, search)->context().id, "long");
+  EXPECT_EQ(searches, 1);
+  EXPECT_GT(queue.changes(), seen) << "the other worker must look again";
+}
+
 }  // namespace longshort::core::request_queue_test

@@ -63,6 +63,20 @@ TEST(StepLoopCache, APromptThatWasReadIsNotReadAgain) {
   EXPECT_EQ(harness.loop->state().cache.counters.reused_tokens, 192);
 }
 
+// Its search takes place outside of the queue's lock.
+TEST(StepLoopCache, ALongPromptThatWasReadIsNotReadAgain) {
+  StepLoopHarness harness({.max_streams = 4});
+  const ScoringRequest request = SomeScoring(20'000);
+  harness.Score(request);
+  harness.RunToEnd();
+  GenerationRequest again = SomeGeneration(20'000, 1);
+  const auto second = harness.Generate(again);
+  const auto other = harness.Generate(SomeGeneration(3, 1, 1));
+  harness.RunToEnd();
+  EXPECT_TRUE(other->end.ended());
+  EXPECT_EQ(second->summary.reused_tokens, 20'000 / 64 * 64);
+}
+
 // As the completions of one prompt do.
 TEST(StepLoopCache, APromptThatSeveralBeginAtOnceIsReadOnce) {
   StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 100}});

@@ -1,5 +1,4 @@
-#include "core/requests/delta_buffer.h"
-
+#include "core/requests/language_model_jobs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

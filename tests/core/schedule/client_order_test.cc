@@ -1,9 +1,8 @@
-#include "core/schedule/client_order.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/schedule/work_order.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::client_order_test {

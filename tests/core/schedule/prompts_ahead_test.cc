@@ -1,5 +1,4 @@
-#include "core/schedule/prompts_ahead.h"
-
+#include "core/schedule/step_planner.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::prompts_ahead_test {

@@ -1,5 +1,4 @@
-#include "core/schedule/run_time_estimator.h"
-
+#include "core/schedule/estimators.h"
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 

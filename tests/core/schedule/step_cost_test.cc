@@ -1,8 +1,6 @@
-#include "core/schedule/step_cost.h"
-
 #include <random>
 
-#include "core/schedule/stream_estimator.h"
+#include "core/schedule/estimators.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::step_cost_test {

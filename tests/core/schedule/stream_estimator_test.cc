@@ -1,5 +1,4 @@
-#include "core/schedule/stream_estimator.h"
-
+#include "core/schedule/estimators.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::stream_estimator_test {

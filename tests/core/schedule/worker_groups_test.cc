@@ -1,5 +1,4 @@
-#include "core/schedule/worker_groups.h"
-
+#include "core/schedule/estimators.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::worker_groups_test {
