@@ -311,7 +311,7 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request, const A
       return results;
     });
   };
-  return ScoreTexts(record, call, Answering(answer, to_answer));
+  return ScoreText(record, call, Answering(answer, to_answer));
 }
 
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const Answerer<CallAnswer>& answer) {

@@ -34,7 +34,7 @@ std::optional<int32_t> FirstToken(const TextInput& prompt, const models::Tokeniz
 std::string PromptText(const TextInput& prompt, const models::Tokenizer* tokenizer) {
   if (prompt.kind == TextInput::Kind::kText) return std::string(prompt.text);
   if (tokenizer == nullptr) return "";
-  core::Utf8Stream stream;
+  Utf8Stream stream;
   std::string text;
   for (const int32_t id : prompt.ids) {
     if (id >= 0 && id < tokenizer->vocabulary_size()) text += stream.Append(tokenizer->Decode(id));
@@ -204,7 +204,8 @@ std::optional<CallAnswer> CompletionAnswer::UsagePart(const Usage& usage) {
 
 std::optional<CallAnswer> CompletionAnswer::PartOf(StreamEvent event) {
   if (std::holds_alternative<StreamStart>(event)) return std::nullopt;
-  if (const auto* const summary = std::get_if<StreamSummary>(&event); summary != nullptr) return UsagePart(summary->usage);
+  if (const auto* const summary = std::get_if<StreamSummary>(&event); summary != nullptr)
+    return UsagePart(summary->usage);
   size_t bytes = kShortBytes;
   if (const auto* const delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
     bytes += delta->text.size() + BytesOfTokens(delta->tokens);

@@ -13,13 +13,13 @@
 
 #include "core/registry/served_model.h"
 #include "core/sampling/log_probabilities.h"
-#include "core/sampling/utf8_stream.h"
 #include "models/tokenizer/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "server/admission/call_record.h"
 #include "server/calls/call_parts.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
+#include "server/handlers/utf8_stream.h"
 #include "server/openai/messages.pb.h"
 #include "server/rpc/rpc.h"
 
@@ -49,7 +49,7 @@ class CompletionAnswer final {
     std::string text;  // if the answer is of the prompts only
   };
   struct Position {
-    core::Utf8Stream text;
+    Utf8Stream text;
     int64_t characters = 0;
     bool begun = false;
   };

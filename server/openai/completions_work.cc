@@ -103,8 +103,8 @@ class CompletionsWork final : public GenerationStream {
         request.max_tokens() > 0
             ? Generate(record, GenerationOf(request, reference),
                        [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
-            : ScoreTexts(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
-                         [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
+            : ScoreText(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
+                        [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
     if (!status.ok()) SetAtWork(false);
     return status;
   }

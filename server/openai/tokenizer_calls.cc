@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "core/sampling/utf8_stream.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/utf8_stream.h"
 #include "server/http/http_query.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/find_model.h"
@@ -28,7 +28,7 @@ constexpr int32_t kEndOfDocument = 2;
 absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer,
                                    int64_t max_tokens) {
   LS_RETURN_IF_ERROR(CheckFieldRange([] { return "number of tokens"; }, request.tokens_size(), 0, max_tokens));
-  core::Utf8Stream stream;
+  Utf8Stream stream;
   std::string text;
   for (int i = 0; i < request.tokens_size(); ++i) {
     const int32_t id = request.tokens(i);

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/admission/stream_events.h"
+#include "server/handlers/stream_events.h"
 #include "server/rpc/call.h"
 #include "server/rpc/rpc.h"
 

@@ -29,8 +29,8 @@ absl::Status CheckSessionOf(const ScoreCall& call, const core::ServedModel& mode
 
 }  // namespace
 
-absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
-                        std::function<void(absl::StatusOr<ScoreResult>)> done) {
+absl::Status ScoreText(CallRecord& record, const ScoreCall& call,
+                       std::function<void(absl::StatusOr<ScoreResult>)> done) {
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const core::ServedModel> model, record.FindModel(call.model));
