@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -19,6 +20,18 @@ using MessagePointer = std::unique_ptr<const google::protobuf::Message>;
 
 // Larger answers are encoded by a thread of CallEnvironment::work.
 constexpr size_t kSmallAnswer = 4 << 10;
+
+// When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
+absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request) {
+  constexpr size_t kMaxDigits = 10;
+  const std::optional<std::string> text = request.Find("connect-timeout-ms");
+  if (!text.has_value()) return absl::InfiniteFuture();
+  int64_t milliseconds = 0;
+  if (text->size() > kMaxDigits || !absl::SimpleAtoi(*text, &milliseconds) || milliseconds < 0) {
+    return absl::InvalidArgumentError("connect-timeout-ms must be a number of at most 10 digits: milliseconds");
+  }
+  return MonotonicNow() + absl::Milliseconds(milliseconds);
+}
 
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);

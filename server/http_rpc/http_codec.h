@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "base/memory_meter.h"
 #include "server/http/http_message.h"
 
@@ -76,8 +75,5 @@ class HttpCodec {
   // The stream's last bytes.
   virtual std::string WriteEnd(const absl::Status& /*status*/) { return ""; }
 };
-
-// When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
-absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request);
 
 }  // namespace longshort::server
