@@ -10,9 +10,9 @@
 
 #include "core/requests/generation_request.h"
 #include "core/sampling/log_probabilities.h"
-#include "core/sampling/utf8_stream.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"
+#include "server/handlers/utf8_stream.h"
 
 namespace longshort::server {
 
@@ -37,7 +37,7 @@ class CompletionTranslator {
   const int32_t index_;
   const bool describe_tokens_;
   const bool return_raw_;
-  core::Utf8Stream text_;
+  Utf8Stream text_;
 };
 
 }  // namespace longshort::server

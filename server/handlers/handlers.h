@@ -10,18 +10,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/admission/call_record.h"
-#include "server/admission/stream_events.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/embed_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
+#include "server/handlers/stream_events.h"
 
 namespace longshort::server {
 
 // Scores the texts of a call. Each is an engine request; the call ends when all have ended.
-absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
-                        std::function<void(absl::StatusOr<ScoreResult>)> done);
+absl::Status ScoreText(CallRecord& record, const ScoreCall& call,
+                       std::function<void(absl::StatusOr<ScoreResult>)> done);
 
 // Classifies the images of a call. Each is an engine request; the call ends when all have ended, successfully or not.
 absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,

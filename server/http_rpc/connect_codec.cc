@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -19,6 +20,7 @@
 #include "server/http/content_coding.h"
 #include "server/http/http_query.h"
 #include "server/http/http_status.h"
+#include "server/http_rpc/http_call.h"
 #include "server/http_rpc/json_message.h"
 #include "server/rpc/call_metadata.h"
 #include "server/rpc/message_size.h"
@@ -214,6 +216,31 @@ absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, cons
 
 HttpResponse ConnectError(const absl::Status& status) {
   return {.status = HttpStatusOf(status), .body = DumpJson(ErrorJson(status)), .content_type = "application/json"};
+}
+
+HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
+  std::unordered_map<std::string, const Rpc*> paths;
+  for (const Rpc& rpc : rpcs) paths.emplace(absl::StrCat("/", rpc.names.method()), &rpc);
+  return [&environment, paths = std::move(paths)](const HttpRequest& head) -> std::optional<HttpPlan> {
+    const auto found = paths.find(head.path);
+    if (found == paths.end()) return std::nullopt;
+    const Rpc& rpc = *found->second;
+    HttpPlan plan;
+    plan.methods = {"POST"};
+    if (rpc.side_effect_free) plan.methods.emplace_back("GET");
+    plan.write_error = ConnectError;
+    plan.is_call = !rpc.names.observes();
+    plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
+      absl::StatusOr<std::unique_ptr<HttpCodec>> codec =
+          MakeConnectCodec(rpc, exchange->request(), environment.limits.message_bytes);
+      if (codec.ok()) {
+        return HttpCall::Start(environment, rpc, exchange, *std::move(codec),
+                               MaxJsonBodyBytes(environment.limits.message_bytes));
+      }
+      exchange->Answer(ConnectError(codec.status()));
+    };
+    return plan;
+  };
 }
 
 }  // namespace longshort::server

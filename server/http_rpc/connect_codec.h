@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/admission/call_environment.h"
+#include "server/http/http_front.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/rpc/rpc.h"
 
@@ -20,5 +22,9 @@ absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, cons
 
 // Connect's JSON for an error, with its HTTP status.
 HttpResponse ConnectError(const absl::Status& status);
+
+// Serves these RPCs, of whatever service, by the paths /package.Service/Method. Both arguments must outlive the front
+// and its calls.
+HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs);
 
 }  // namespace longshort::server

@@ -1,11 +1,10 @@
 #include "server/http_rpc/http_call.h"
 
-#include <google/protobuf/io/zero_copy_stream.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
-
 #include <limits>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -17,8 +16,22 @@
 namespace longshort::server {
 namespace {
 
+using MessagePointer = std::unique_ptr<const google::protobuf::Message>;
+
 // Larger answers are encoded by a thread of CallEnvironment::work.
 constexpr size_t kSmallAnswer = 4 << 10;
+
+// When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
+absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request) {
+  constexpr size_t kMaxDigits = 10;
+  const std::optional<std::string> text = request.Find("connect-timeout-ms");
+  if (!text.has_value()) return absl::InfiniteFuture();
+  int64_t milliseconds = 0;
+  if (text->size() > kMaxDigits || !absl::SimpleAtoi(*text, &milliseconds) || milliseconds < 0) {
+    return absl::InvalidArgumentError("connect-timeout-ms must be a number of at most 10 digits: milliseconds");
+  }
+  return MonotonicNow() + absl::Milliseconds(milliseconds);
+}
 
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
@@ -64,7 +77,7 @@ void HttpCall::BeginWork() {
       if (one != nullptr) static_cast<HttpCall&>(*one).Expired();
     });
   }
-  Begin(&no_bytes_);
+  Begin();
 }
 
 HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
@@ -74,7 +87,14 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
       codec_(std::move(codec)),
       streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
 
-Call::Received HttpCall::Look(grpc::ByteBuffer& /*bytes*/) {
+absl::StatusOr<CallAnswer> HttpCall::Encode(google::protobuf::Message&& message) const {
+  std::unique_ptr<google::protobuf::Message> kept(message.New());
+  kept->GetReflection()->Swap(kept.get(), &message);
+  const size_t bytes = kept->ByteSizeLong();
+  return CallAnswer{.bytes = bytes, .content = std::move(kept)};
+}
+
+Call::Received HttpCall::Look() {
   const HttpRequest& request = exchange_->request();
   if (rpc().kind == RpcKind::kClientStream) {
     return {.bytes = static_cast<int64_t>(packed_.bytes.size()), .is_compressed = IsCoded(packed_.coding)};
@@ -87,7 +107,7 @@ Call::Received HttpCall::Look(grpc::ByteBuffer& /*bytes*/) {
   return received;
 }
 
-absl::Status HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message, Budget::Share& memory) {
+absl::Status HttpCall::Decode(google::protobuf::Message& message, Budget::Share& memory) {
   HttpRequest& request = exchange_->request();
   if (rpc().kind == RpcKind::kClientStream) {
     LS_RETURN_IF_ERROR(read_error_);
@@ -117,7 +137,7 @@ absl::Status HttpCall::ReadUnpacked(HttpRequest& request, google::protobuf::Mess
   return refused;
 }
 
-void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
+void HttpCall::BeginRead() {
   const absl::Status& status = exchange_->request().body_status;
   ReceivePart(status.ok() ? absl::StatusOr<std::string>("") : status);
 }
@@ -152,14 +172,6 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
   });
 }
 
-absl::StatusOr<std::unique_ptr<google::protobuf::Message>> HttpCall::Parse(const grpc::ByteBuffer& answer) const {
-  std::unique_ptr<google::protobuf::Message> message(rpc().response->New());
-  grpc::ByteBuffer bytes(answer);
-  grpc::ProtoBufferReader reader(&bytes);
-  if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return message;
-  return absl::InternalError("the answer cannot be read");
-}
-
 void HttpCall::AddFields(const absl::Status& status, HttpResponse& response) {
   response.fields.emplace_back(kIdKey, record().engine_context().id);
   if (record().load_outcome().has_value()) {
@@ -185,17 +197,18 @@ void HttpCall::BeginStream() {
   exchange_->BeginStream(std::move(head));
 }
 
-void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
+void HttpCall::BeginWrite(CallAnswer& answer) {
   record().trace().BeginMessage();
-  if (message->Length() <= kSmallAnswer) return WriteMessage(*message);
-  SetTransportBytes(codec_->copies() * message->Length());
-  RunLater([self = Self(), message] { self->WriteMessage(*message); });  // Call keeps it until WriteDone
+  if (answer.bytes <= kSmallAnswer) return WritePart(answer);
+  SetTransportBytes(codec_->copies() * answer.bytes);
+  RunLater([self = Self(), &answer] { self->WritePart(answer); });  // Call keeps it until WriteDone
 }
 
-void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
-  absl::StatusOr<std::string> part;
-  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> answer = Parse(message);
-  part = answer.ok() ? codec_->WriteMessage(**answer) : answer.status();
+void HttpCall::WritePart(CallAnswer& answer) {
+  auto* const write = std::get_if<WriteAnswerJson>(&answer.content);
+  absl::StatusOr<std::string> part =
+      write != nullptr ? (*write)() : codec_->WriteMessage(*std::get<MessagePointer>(answer.content));
+  answer.content = MessagePointer();
   if (!part.ok()) End(part.status());
   BeginStream();
   const size_t bytes = part.ok() ? part->capacity() : 0;
@@ -206,31 +219,34 @@ void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
   });
 }
 
-void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) {
-  const size_t bytes = answer.has_value() ? answer->Length() : 0;
+void HttpCall::Finish(const absl::Status& work_status, std::optional<CallAnswer> answer) {
+  const size_t bytes = answer.has_value() ? answer->bytes : 0;
   const absl::Status held = record().answers().Hold(static_cast<int64_t>(codec_->copies() * bytes));
   absl::Status status = record().Finish(held.ok() ? work_status : held);
-  auto send = [self = Self(), status = std::move(status), answer = std::move(answer)] {
-    self->SendEnd(status, answer);
+  auto send = [self = Self(), status = std::move(status), answer = std::move(answer)]() mutable {
+    self->SendEnd(status, std::move(answer));
   };
   if (bytes > kSmallAnswer) return RunLater(std::move(send));
   exchange_->RunSoon(std::move(send));
 }
 
-absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(const std::optional<grpc::ByteBuffer>& answer) {
+absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(std::optional<CallAnswer> answer) {
   if (!answer.has_value()) return absl::InternalError("there is no answer");
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> message, Parse(*answer));
-  return codec_->WriteAnswer(*message);
+  if (auto* const write = std::get_if<WriteAnswerJson>(&answer->content); write != nullptr) {
+    return HttpResponse{.body = (*write)(), .content_type = "application/json"};
+  }
+  return codec_->WriteAnswer(*std::get<MessagePointer>(answer->content));
 }
 
-void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::ByteBuffer>& answer) {
+void HttpCall::SendEnd(const absl::Status& status, std::optional<CallAnswer> answer) {
   HttpExchange::Done done = [self = Self()](bool) { self->Done(); };
   const bool has_parts = streams_answers_ && !answer.has_value();
   if (streaming_ || (has_parts && (status.ok() || codec_->errors_in_stream()))) {
     BeginStream();
     return exchange_->EndStream(codec_->WriteEnd(status), std::move(done));
   }
-  absl::StatusOr<HttpResponse> response = status.ok() ? WriteAnswer(answer) : absl::StatusOr<HttpResponse>(status);
+  absl::StatusOr<HttpResponse> response =
+      status.ok() ? WriteAnswer(std::move(answer)) : absl::StatusOr<HttpResponse>(status);
   if (!response.ok()) response = codec_->WriteError(response.status());
   AddFields(status, *response);
   EncodeContent(exchange_->request(), *response);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/http/http_exchange.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/rpc/call.h"
@@ -28,25 +29,26 @@ class HttpCall final : public Call {
   std::shared_ptr<HttpCall> Self() { return std::static_pointer_cast<HttpCall>(shared_from_this()); }
 
   // Call:
-  Received Look(grpc::ByteBuffer& bytes) override;
-  absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory) override;
-  void BeginRead(grpc::ByteBuffer* message) override;
-  void BeginWrite(const grpc::ByteBuffer* message) override;
-  void Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) override;
+  absl::StatusOr<CallAnswer> Encode(google::protobuf::Message&& message) const override;
+  Received Look() override;
+  absl::Status Decode(google::protobuf::Message& message, Budget::Share& memory) override;
+  void BeginRead() override;
+  void BeginWrite(CallAnswer& answer) override;
+  void Finish(const absl::Status& work_status, std::optional<CallAnswer> answer) override;
   void Abort(const absl::Status& /*why*/) override { exchange_->Abort(); }
   void KeepAbortable() override {}
 
-  void WriteMessage(const grpc::ByteBuffer& message);
+  // Writes and frees the answer.
+  void WritePart(CallAnswer& answer);
   // Begins the work, once the body is in the request if the call has one message.
   void BeginWork();
   absl::Status ReadUnpacked(HttpRequest& request, google::protobuf::Message& message, Budget::Share& memory);
   // Continues BeginRead with more of the body.
   void ReceivePart(absl::StatusOr<std::string> part);
-  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> Parse(const grpc::ByteBuffer& answer) const;
   void AddFields(const absl::Status& status, HttpResponse& response);
   void BeginStream();
-  absl::StatusOr<HttpResponse> WriteAnswer(const std::optional<grpc::ByteBuffer>& answer);
-  void SendEnd(const absl::Status& status, const std::optional<grpc::ByteBuffer>& answer);
+  absl::StatusOr<HttpResponse> WriteAnswer(std::optional<CallAnswer> answer);
+  void SendEnd(const absl::Status& status, std::optional<CallAnswer> answer);
 
   const std::shared_ptr<HttpExchange> exchange_;
   const std::unique_ptr<HttpCodec> codec_;
@@ -54,9 +56,8 @@ class HttpCall final : public Call {
   bool streaming_ = false;  // the head of a stream was sent
   std::string received_;    // of a stream of requests: not decoded yet
   Budget::Share received_memory_;
-  grpc::ByteBuffer no_bytes_;  // the message is in the exchange
-  PackedMessage packed_;       // the next message
-  absl::Status read_error_;    // of a stream of requests
+  PackedMessage packed_;     // the next message
+  absl::Status read_error_;  // of a stream of requests
 };
 
 }  // namespace longshort::server

@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "base/memory_meter.h"
 #include "server/http/http_message.h"
 
@@ -55,8 +54,10 @@ class HttpCodec {
   // meter counts what the message takes, and what reading it takes beside.
   virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) = 0;
 
-  // The answer of a call with one answer.
-  virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) = 0;
+  // The answer of a call with one answer. Not for answers that write themselves (CallAnswer).
+  virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& /*answer*/) {
+    return absl::InternalError("the answers of this path are no messages");
+  }
   virtual HttpResponse WriteError(const absl::Status& status) = 0;
   // The message, its JSON and the compressed JSON of an answer together take so many times the message's bytes.
   virtual size_t copies() const { return 5; }
@@ -67,14 +68,12 @@ class HttpCodec {
   virtual std::string stream_content_type() const { return ""; }
   // Further fields of a stream's head.
   virtual HttpFields stream_fields() const { return {}; }
+  // Not for answers that write themselves.
   virtual absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& /*answer*/) {
     return absl::UnimplementedError("this path has one answer");
   }
   // The stream's last bytes.
   virtual std::string WriteEnd(const absl::Status& /*status*/) { return ""; }
 };
-
-// When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
-absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request);
 
 }  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/fair_pool.h"
 #include "server/access/client_address.h"
-#include "server/http_rpc/connect_front.h"
+#include "server/http_rpc/connect_codec.h"
 #include "server/http_rpc/openapi.h"
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"

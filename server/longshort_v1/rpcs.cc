@@ -73,7 +73,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
           [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
-            return ScoreTexts(record, FromMessage(request), AnsweringWith(answer));
+            return ScoreText(record, FromMessage(request), AnsweringWith(answer));
           }),
       Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(
           Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),

@@ -79,13 +79,13 @@ class SessionSender final : public CallWork {
     return step_ == Step::kRequested || step_ == Step::kArchived || (step_ == Step::kWriting && call_.is_well());
   }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (step_ != Step::kWriting || !call_.is_well()) return std::nullopt;
     absl::StatusOr<std::optional<SessionPart>> part = session_->Next();
     if (part.ok() && part->has_value()) {
-      absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(ToMessage(**std::move(part)));
-      if (bytes.ok()) return *std::move(bytes);
-      part = bytes.status();
+      absl::StatusOr<CallAnswer> answer = call_.Encode(ToMessage(**std::move(part)));
+      if (answer.ok()) return *std::move(answer);
+      part = answer.status();
     }
     step_ = Step::kOver;
     call_.NoteEnd(part.status());
@@ -192,7 +192,7 @@ class SessionReceiver final : public CallWork {
     absl::Status ended = session_->ResultOf(status);
     v1::ImportSessionResponse response;
     response.set_session_tokens(tokens);
-    absl::StatusOr<grpc::ByteBuffer> answer = SerializeMessage(response);
+    absl::StatusOr<CallAnswer> answer = call_.Encode(std::move(response));
     ended.Update(answer.status());
     {
       const MutexLock lock(call_.mutex());
@@ -233,7 +233,7 @@ class SessionReceiver final : public CallWork {
 
   bool HasRoom() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return !sealed_; }
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return importing_; }
-  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return std::exchange(answer_, std::nullopt);
   }
 
@@ -249,7 +249,7 @@ class SessionReceiver final : public CallWork {
   int64_t progress_bytes_ = 0;  // received when the timer was last restarted
   bool sealed_ ABSL_GUARDED_BY(call_.mutex()) = false;
   bool importing_ ABSL_GUARDED_BY(call_.mutex()) = false;
-  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
+  std::optional<CallAnswer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 }  // namespace

@@ -30,9 +30,9 @@ class GenerateStreamWork final : public GenerationStream {
     return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)), Sink());
   }
 
-  absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) override {
+  absl::StatusOr<std::optional<CallAnswer>> ToAnswer(StreamEvent event) override {
     if (const auto* start = std::get_if<StreamStart>(&event); start != nullptr) tokenizer_ = start->tokenizer;
-    return SerializeMessage(server::ToMessage(std::move(event), tokenizer_.get()));
+    return call_.Encode(ToMessage(std::move(event), tokenizer_.get()));
   }
 
   std::shared_ptr<const models::Tokenizer> tokenizer_;  // decodes the tokens; the call's mutex guards it
@@ -77,16 +77,16 @@ class ScoreStream final : public CallWork, public DocumentSink {
   bool HasHeld() const override { return documents_.HasHeld(); }
   void RemoveHeld() override { documents_.RemoveHeld(); }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (call_.reader_gone()) answers_.clear();
     if (answers_.empty()) return std::nullopt;
-    Answer answer = std::move(answers_.front());
+    Waiting next = std::move(answers_.front());
     answers_.pop_front();
-    written_answer_bytes_ = answer.max_bytes;
-    waiting_bytes_ -= answer.message.Length();
+    written_answer_bytes_ = next.max_bytes;
+    waiting_bytes_ -= next.answer.bytes;
     call_.SetWaitingBytes(waiting_bytes_);
     last_write_ = MonotonicNow();
-    return std::move(answer.message);
+    return std::move(next.answer);
   }
   void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (written_answer_bytes_.has_value()) documents_.Written(*written_answer_bytes_);
@@ -95,10 +95,10 @@ class ScoreStream final : public CallWork, public DocumentSink {
   // DocumentSink:
   void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
             int64_t answer_bytes) override {
-    absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
-    if (!message.ok()) return call_.End(message.status());
+    absl::StatusOr<CallAnswer> answer = call_.Encode(ToMessage(id, model, scored));
+    if (!answer.ok()) return call_.End(answer.status());
     const MutexLock lock(call_.mutex());
-    Add({*std::move(message), answer_bytes});
+    Add({*std::move(answer), answer_bytes});
   }
   void End(const absl::Status& status) override { call_.End(status); }
   void Advance() override { call_.Advance(); }
@@ -108,22 +108,22 @@ class ScoreStream final : public CallWork, public DocumentSink {
   }
   std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
 
-  struct Answer {
-    grpc::ByteBuffer message;
+  struct Waiting {
+    CallAnswer answer;
     std::optional<int64_t> max_bytes;  // leave the window when the answer is written; unset for a keepalive
   };
 
   void PushKeepAlive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     v1::ScoreTextsResponse keep_alive;
     keep_alive.mutable_keep_alive();
-    absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(keep_alive);
-    if (message.ok()) Add({*std::move(message), std::nullopt});
+    absl::StatusOr<CallAnswer> answer = call_.Encode(std::move(keep_alive));
+    if (answer.ok()) Add({*std::move(answer), std::nullopt});
   }
 
-  void Add(Answer answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    waiting_bytes_ += answer.message.Length();
+  void Add(Waiting waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    waiting_bytes_ += waiting.answer.bytes;
     call_.SetWaitingBytes(waiting_bytes_);
-    answers_.push_back(std::move(answer));
+    answers_.push_back(std::move(waiting));
   }
 
   void SetTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
@@ -134,7 +134,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
   Call& call_;
   DocumentStream documents_;
-  std::deque<Answer> answers_ ABSL_GUARDED_BY(call_.mutex());                   // not written yet
+  std::deque<Waiting> answers_ ABSL_GUARDED_BY(call_.mutex());                  // not written yet
   size_t waiting_bytes_ ABSL_GUARDED_BY(call_.mutex()) = 0;                     // of these
   std::optional<int64_t> written_answer_bytes_ ABSL_GUARDED_BY(call_.mutex());  // of the pending write
   bool keep_alives_ ABSL_GUARDED_BY(call_.mutex()) = false;

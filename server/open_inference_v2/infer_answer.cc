@@ -195,7 +195,7 @@ class CallRunner {
   absl::Status operator()(ClassifyCall& call) {
     return ClassifyImages(record_, std::move(call), Answer<ClassifyResult>());
   }
-  absl::Status operator()(ScoreCall& call) { return ScoreTexts(record_, call, Answer<ScoreResult>()); }
+  absl::Status operator()(ScoreCall& call) { return ScoreText(record_, call, Answer<ScoreResult>()); }
   absl::Status operator()(GenerateCall& call) { return Generate(record_, call, Answer<GenerateResult>()); }
 
  private:

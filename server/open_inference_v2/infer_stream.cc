@@ -61,7 +61,7 @@ class InferStream final : public CallWork {
   }
 
   bool MayBeIdle() const override { return true; }
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     while (!ready_.empty()) {
       const std::shared_ptr<StreamedRequest> request = std::move(ready_.front());
       ready_.pop_front();
@@ -78,9 +78,9 @@ class InferStream final : public CallWork {
         Note(request);  // it may have more answers, after the other requests' turns
       }
       if (!answer.has_value()) continue;
-      absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*answer);
-      if (bytes.ok()) return *std::move(bytes);
-      call_.NoteEnd(bytes.status());
+      absl::StatusOr<CallAnswer> encoded = call_.Encode(*std::move(answer));
+      if (encoded.ok()) return *std::move(encoded);
+      call_.NoteEnd(encoded.status());
     }
     return std::nullopt;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -127,16 +128,51 @@ absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const
   return call;
 }
 
-void Set(const Classification& classification, openai::Classes& message) {
+// The likeliest classes. `to_json` makes the JSON of one from its index, its label and its score, which is the logit if
+// the request asked for logits.
+template <typename ToJson>
+ordered_json ClassesOf(const Classification& classification, const ToJson& to_json) {
+  ordered_json classes = ordered_json::array();
   for (const ClassProbability& one : classification.classes) {
-    openai::Class& added = *message.add_classes();
-    added.set_index(one.index);
-    added.set_label(one.label.empty() ? absl::StrCat("LABEL_", one.index) : std::string(one.label));
-    added.set_score(classification.logits.empty() ? one.probability : classification.logits[one.index]);
+    const std::string label = one.label.empty() ? absl::StrCat("LABEL_", one.index) : std::string(one.label);
+    const float score = classification.logits.empty() ? one.probability : classification.logits[one.index];
+    classes.push_back(to_json(one.index, label, score));
   }
+  return classes;
 }
 
-HttpResponse JsonAnswer(const ordered_json& json) { return {.body = DumpJson(json), .content_type = kJsonType}; }
+size_t BytesOf(const Classification& classification) {
+  constexpr size_t kClassBytes = 16;  // beside its label
+  size_t bytes = 0;
+  for (const ClassProbability& one : classification.classes) bytes += kClassBytes + one.label.size();
+  return bytes;
+}
+
+// An answer of /predict, which is written from `results`. The function holds what these view.
+template <typename ResultsOf>
+CallAnswer PredictAnswer(bool is_single, ResultsOf results_of) {
+  size_t bytes = 0;
+  for (const Classification* one : results_of()) bytes += BytesOf(*one);
+  return JsonAnswer(bytes, [is_single, results_of = std::move(results_of)] {
+    ordered_json results = ordered_json::array();
+    for (const Classification* result : results_of()) {
+      results.push_back(ClassesOf(*result, [](int32_t /*index*/, const std::string& label, float score) {
+        return ordered_json{{"score", score}, {"label", label}};
+      }));
+    }
+    return DumpJson(is_single ? results.front() : results);
+  });
+}
+
+CallAnswer ClassifyAnswer(ClassifyResult result) {
+  const size_t bytes = BytesOf(*result.images.front());
+  return JsonAnswer(bytes, [result = std::move(result)] {
+    ordered_json classes = ClassesOf(*result.images.front(), [](int32_t index, const std::string& label, float score) {
+      return ordered_json{{"index", index}, {"label", label}, {"probability", score}};
+    });
+    return DumpJson({{"model", result.model.name}, {"version", result.model.version}, {"classes", std::move(classes)}});
+  });
+}
 
 class PredictCodec final : public HttpCodec {
  public:
@@ -148,19 +184,6 @@ class PredictCodec final : public HttpCodec {
     if (request.MediaType() == kJsonType) return ReadPredictRequest(request.body, limits_, meter, predict);
     LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
-    const auto& predict = static_cast<const openai::PredictAnswer&>(answer);
-    ordered_json results = ordered_json::array();
-    for (const openai::Classes& result : predict.results()) {
-      ordered_json classes = ordered_json::array();
-      for (const openai::Class& one : result.classes()) {
-        classes.push_back({{"score", one.score()}, {"label", one.label()}});
-      }
-      results.push_back(std::move(classes));
-    }
-    return JsonAnswer(predict.is_single() ? results.front() : results);
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
 
@@ -186,15 +209,6 @@ class ClassifyCodec final : public HttpCodec {
     }
     LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
-    const auto& classify = static_cast<const openai::ClassifyAnswer&>(answer);
-    ordered_json classes = ordered_json::array();
-    for (const openai::Class& one : classify.classes().classes()) {
-      classes.push_back({{"index", one.index()}, {"label", one.label()}, {"probability", one.score()}});
-    }
-    return JsonAnswer({{"model", classify.model()}, {"version", classify.version()}, {"classes", std::move(classes)}});
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
 
@@ -234,8 +248,7 @@ ImageInput ImageOf(std::string file) {
 bool IsSingle(const openai::PredictRequest& request) { return request.is_string() && !request.has_parameters(); }
 
 // The images of the body, or of texts that are images in base64.
-absl::Status PredictImages(CallRecord& record, openai::PredictRequest request,
-                           const Answerer<openai::PredictAnswer>& answer) {
+absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
   ClassifyCall call{.model = record.answering_model(),
                     .options = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
                                 .all_logits = request.raw_scores()}};
@@ -246,17 +259,17 @@ absl::Status PredictImages(CallRecord& record, openai::PredictRequest request,
     LS_ASSIGN_OR_RETURN(std::string image, ImageOfText(absl::StrCat("inputs[", i, "]"), text, uncounted));
     call.images.push_back(ImageOf(std::move(image)));
   }
-  const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::PredictAnswer> {
+  const auto to_answer = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
-    openai::PredictAnswer message;
-    message.set_is_single(result->images.size() == 1);
-    for (const absl::StatusOr<Classification>& image : result->images) {
-      LS_RETURN_IF_ERROR(image.status());
-      Set(*image, *message.add_results());
-    }
-    return message;
+    for (const absl::StatusOr<Classification>& image : result->images) LS_RETURN_IF_ERROR(image.status());
+    const bool is_single = result->images.size() == 1;
+    return PredictAnswer(is_single, [result = *std::move(result)] {
+      std::vector<const Classification*> results;
+      for (const absl::StatusOr<Classification>& image : result.images) results.push_back(&*image);
+      return results;
+    });
   };
-  return ClassifyImages(record, std::move(call), Answering(answer, to_message));
+  return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
 }
 
 }  // namespace
@@ -276,8 +289,7 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
   return ReadInputs(json, request);
 }
 
-absl::Status Predict(CallRecord& record, openai::PredictRequest request,
-                     const Answerer<openai::PredictAnswer>& answer) {
+absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
   const auto input = request.images().empty() ? models::ClassifierInput::kText : models::ClassifierInput::kImage;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
                       FindClassifier(record, request.model(), input));
@@ -288,37 +300,32 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request,
         absl::StrCat("model ", record.answering_model().name, " is a classifier of texts; the body is an image"));
   }
   LS_ASSIGN_OR_RETURN(const ScoreCall call, ScoringOf(request, *model, record.answering_model()));
-  const auto to_message =
-      [is_single = IsSingle(request)](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<openai::PredictAnswer> {
+  const auto to_answer = [is_single =
+                              IsSingle(request)](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
-    openai::PredictAnswer message;
-    message.set_is_single(is_single);
-    for (const ScoredText& text : result->texts) {
-      Set(std::get<TextClassification>(text.result).classification, *message.add_results());
-    }
-    return message;
+    return PredictAnswer(is_single, [result = *std::move(result)] {
+      std::vector<const Classification*> results;
+      for (const ScoredText& text : result.texts) {
+        results.push_back(&std::get<TextClassification>(text.result).classification);
+      }
+      return results;
+    });
   };
-  return ScoreTexts(record, call, Answering(answer, to_message));
+  return ScoreText(record, call, Answering(answer, to_answer));
 }
 
-absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
-                      const Answerer<openai::ClassifyAnswer>& answer) {
+absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const Answerer<CallAnswer>& answer) {
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
                       FindClassifier(record, request.model(), models::ClassifierInput::kImage));
   LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
   ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
   call.images.push_back(ImageOf(std::move(*request.mutable_image())));
-  const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::ClassifyAnswer> {
+  const auto to_answer = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
-    const absl::StatusOr<Classification>& classified = result->images.front();
-    LS_RETURN_IF_ERROR(classified.status());
-    openai::ClassifyAnswer message;
-    message.set_model(result->model.name);
-    message.set_version(result->model.version);
-    Set(*classified, *message.mutable_classes());
-    return message;
+    LS_RETURN_IF_ERROR(result->images.front().status());
+    return ClassifyAnswer(*std::move(result));
   };
-  return ClassifyImages(record, std::move(call), Answering(answer, to_message));
+  return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
 }
 
 HttpResponse ProblemDetails(const absl::Status& status) {

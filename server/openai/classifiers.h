@@ -19,9 +19,8 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
                                 openai::PredictRequest& request);
 
 // The work. A request without a model's name means the only model of its kind that the caller may use.
-absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<openai::PredictAnswer>& answer);
-absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
-                      const Answerer<openai::ClassifyAnswer>& answer);
+absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer);
+absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const Answerer<CallAnswer>& answer);
 
 // Errors are problem details (RFC 9457). `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits);

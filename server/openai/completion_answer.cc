@@ -7,11 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/strict_json.h"
 #include "base/utf8.h"
 #include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
+
+using nlohmann::ordered_json;
 
 int64_t CountCharacters(std::string_view text) {
   constexpr unsigned char kMask = 0xC0, kContinuation = 0x80;
@@ -31,7 +34,7 @@ std::optional<int32_t> FirstToken(const TextInput& prompt, const models::Tokeniz
 std::string PromptText(const TextInput& prompt, const models::Tokenizer* tokenizer) {
   if (prompt.kind == TextInput::Kind::kText) return std::string(prompt.text);
   if (tokenizer == nullptr) return "";
-  core::Utf8Stream stream;
+  Utf8Stream stream;
   std::string text;
   for (const int32_t id : prompt.ids) {
     if (id >= 0 && id < tokenizer->vocabulary_size()) text += stream.Append(tokenizer->Decode(id));
@@ -39,9 +42,20 @@ std::string PromptText(const TextInput& prompt, const models::Tokenizer* tokeniz
   return text + stream.Flush();
 }
 
+// About what these would have in a message.
+size_t BytesOfTokens(const std::vector<core::GeneratedToken>& tokens) {
+  constexpr size_t kTokenBytes = 12;
+  size_t count = tokens.size();
+  for (const core::GeneratedToken& token : tokens) count += token.alternatives.size();
+  return count * kTokenBytes;
+}
+constexpr size_t kShortBytes = 64;  // of what is no text and no token
+
 const char* NameOf(core::FinishReason reason) { return reason == core::FinishReason::kStopString ? "stop" : "length"; }
 
 }  // namespace
+
+std::string ServerSentEvent(const std::string& data) { return absl::StrCat("data: ", data, "\n\n"); }
 
 CompletionAnswer::CompletionAnswer(const openai::CompletionsRequest& request, const CallRecord& record,
                                    const core::ServedLanguageModel& model)
@@ -61,20 +75,6 @@ CompletionAnswer::CompletionAnswer(const openai::CompletionsRequest& request, co
   }
 }
 
-openai::Completions CompletionAnswer::Begin() const {
-  openai::Completions answer;
-  answer.set_id(id_);
-  answer.set_created(created_);
-  answer.set_model(model_);
-  return answer;
-}
-
-openai::Choice& CompletionAnswer::AddChoice(int64_t index, openai::Completions& answer) const {
-  openai::Choice& choice = *answer.add_choices();
-  choice.set_index(index);
-  return choice;
-}
-
 std::string CompletionAnswer::TextOf(int32_t id) const {
   const std::string_view bytes = tokenizer_ == nullptr ? std::string_view() : tokenizer_->Decode(id);
   if (bytes.empty()) return absl::StrCat("token_id:", id);
@@ -84,99 +84,146 @@ std::string CompletionAnswer::TextOf(int32_t id) const {
   return text;
 }
 
-CompletionAnswer::Position& CompletionAnswer::PositionOf(const openai::Choice& choice) {
-  const auto index = static_cast<size_t>(choice.index());
-  if (index >= positions_.size()) positions_.resize(index + 1);
-  return positions_[index];
+CompletionAnswer::Position& CompletionAnswer::PositionOf(int64_t index) {
+  const auto place = static_cast<size_t>(index);
+  if (place >= positions_.size()) positions_.resize(place + 1);
+  return positions_[place];
 }
 
-openai::Token& CompletionAnswer::AddToken(int32_t id, openai::Choice& choice) {
-  Position& position = PositionOf(choice);
-  openai::Token& token = *choice.add_tokens();
-  token.set_text(TextOf(id));
-  token.set_text_offset(position.characters);
-  if (tokenizer_ != nullptr) position.characters += CountCharacters(position.text.Append(tokenizer_->Decode(id)));
-  return token;
+std::string CompletionAnswer::Begin() const {
+  return absl::StrCat(R"({"id":)", DumpJson(id_), R"(,"object":"text_completion","created":)", created_, R"(,"model":)",
+                      DumpJson(model_), R"(,"choices":[)");
 }
 
-void CompletionAnswer::AddTokens(const std::vector<core::GeneratedToken>& tokens, bool at_end, openai::Choice& choice) {
-  if (!describes_tokens_) return;
-  if ((!tokens.empty() || at_end) && !std::exchange(PositionOf(choice).begun, true)) {
-    const std::optional<int32_t> first = prompts_[choice.index() / completions_].first_token;
-    if (first.has_value()) AddToken(*first, choice);
+std::string CompletionAnswer::End(std::string json, const std::optional<ordered_json>& usage) {
+  json += ']';
+  if (usage.has_value()) absl::StrAppend(&json, R"(,"usage":)", DumpJson(*usage));
+  json += '}';
+  return json;
+}
+
+void CompletionAnswer::Add(const Piece& piece, std::string& json) {
+  if (json.back() != '[') json += ',';
+  absl::StrAppend(&json, R"({"index":)", piece.index, R"(,"text":)", DumpJson(piece.text), R"(,"logprobs":)");
+  AddLogprobs(piece, json);
+  absl::StrAppend(&json, R"(,"finish_reason":)",
+                  piece.finish_reason.has_value() ? DumpJson(NameOf(*piece.finish_reason)) : "null", "}");
+}
+
+// Appends the JSON itself: a document of it would take many times its memory.
+void CompletionAnswer::AddLogprobs(const Piece& piece, std::string& json) {
+  if (!describes_tokens_) return void(json += "null");
+  std::optional<int32_t> first;  // nothing predicts it
+  if (!piece.tokens.empty() || piece.finish_reason.has_value()) {
+    if (!std::exchange(PositionOf(piece.index).begun, true)) first = prompts_[piece.index / completions_].first_token;
   }
-  for (const core::GeneratedToken& token : tokens) {
-    openai::Token& added = AddToken(token.token, choice);
-    added.set_logprob(token.log_probability);
-    for (const core::TokenLogProbability& one : token.alternatives) {
-      openai::Token& top = *added.add_top();
-      top.set_text(TextOf(one.token));
-      top.set_logprob(one.log_probability);
+  if (piece.tokens.empty() && !first.has_value()) return void(json += "null");
+
+  const auto append_list = [&](const char* name, const auto& append) {
+    absl::StrAppend(&json, name, "[");
+    if (first.has_value()) append(*first, nullptr);
+    for (const core::GeneratedToken& token : piece.tokens) {
+      if (json.back() != '[') json += ',';
+      append(token.token, &token);
     }
-  }
-  choice.set_has_logprobs(choice.tokens_size() > 0);
+    json += ']';
+  };
+  using Token = const core::GeneratedToken*;
+  Position& position = PositionOf(piece.index);
+  std::vector<int64_t> offsets;
+  append_list(R"({"tokens":)", [&](int32_t id, Token /*token*/) {
+    json += DumpJson(TextOf(id));
+    offsets.push_back(position.characters);
+    if (tokenizer_ != nullptr) position.characters += CountCharacters(position.text.Append(tokenizer_->Decode(id)));
+  });
+  append_list(R"(,"token_logprobs":)", [&](int32_t /*id*/, Token token) {
+    json += token == nullptr ? "null" : DumpJson(token->log_probability);
+  });
+  append_list(R"(,"top_logprobs":)", [&](int32_t id, Token token) {
+    ordered_json top;
+    if (token != nullptr) {
+      for (const core::TokenLogProbability& one : token->alternatives) top[TextOf(one.token)] = one.log_probability;
+      top.emplace(TextOf(id), token->log_probability);
+    }
+    json += DumpJson(top);
+  });
+  auto offset = offsets.begin();
+  append_list(R"(,"text_offset":)", [&](int32_t /*id*/, Token /*token*/) { absl::StrAppend(&json, *offset++); });
+  json += '}';
 }
 
 // Each completion of a prompt reads the prompt, which counts once.
-void CompletionAnswer::Set(const Usage& usage, openai::Usage& message) const {
-  message.set_prompt_tokens(usage.prompt_tokens / completions_);
-  message.set_completion_tokens(usage.generated_tokens);
-  message.set_cached_tokens(usage.cached_tokens / completions_);
+ordered_json CompletionAnswer::ToJson(const Usage& usage) const {
+  const int64_t prompt_tokens = usage.prompt_tokens / completions_;
+  return {{"prompt_tokens", prompt_tokens},
+          {"completion_tokens", usage.generated_tokens},
+          {"total_tokens", prompt_tokens + usage.generated_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens / completions_}}}};
 }
 
-openai::Completions CompletionAnswer::OfResult(GenerateResult result) {
-  openai::Completions answer = Begin();
-  for (size_t i = 0; i < result.completions.size(); ++i) {
-    Completion& completion = result.completions[i];
-    openai::Choice& choice = AddChoice(static_cast<int64_t>(i), answer);
-    choice.set_text(std::move(completion.text));
-    AddTokens(completion.tokens, true, choice);
-    choice.set_finish_reason(NameOf(completion.finish_reason));
-    completion = Completion();
-  }
-  Set(result.usage, *answer.mutable_usage());
-  return answer;
+std::optional<ordered_json> CompletionAnswer::NoUsage() const {
+  return include_usage_ ? std::optional(ordered_json()) : std::nullopt;
 }
 
-openai::Completions CompletionAnswer::OfScores(const ScoreResult& result) {
-  openai::Completions answer = Begin();
+CallAnswer CompletionAnswer::OfResult(GenerateResult result) {
+  size_t bytes = kShortBytes;
+  for (const Completion& one : result.completions) bytes += one.text.size() + BytesOfTokens(one.tokens);
+  return JsonAnswer(bytes, [this, result = std::move(result)]() mutable {
+    std::string json = Begin();
+    for (size_t i = 0; i < result.completions.size(); ++i) {
+      Completion& one = result.completions[i];
+      Add({static_cast<int64_t>(i), one.text, one.tokens, one.finish_reason}, json);
+      one = Completion();
+    }
+    return End(std::move(json), ToJson(result.usage));
+  });
+}
+
+std::string CompletionAnswer::PromptsOf(const ScoreResult& result, bool is_part) {
+  std::string json = Begin();
   for (size_t i = 0; i < result.texts.size(); ++i) {
-    openai::Choice& choice = AddChoice(static_cast<int64_t>(i), answer);
-    choice.set_text(std::move(prompts_[i].text));
-    AddTokens(std::get<TextScore>(result.texts[i].result).tokens, true, choice);
-    choice.set_finish_reason(NameOf(core::FinishReason::kMaxTokens));
+    Add({static_cast<int64_t>(i), prompts_[i].text, std::get<TextScore>(result.texts[i].result).tokens,
+         core::FinishReason::kMaxTokens},
+        json);
   }
-  Set(result.usage, *answer.mutable_usage());
-  return answer;
+  return is_part ? ServerSentEvent(End(std::move(json), NoUsage())) : End(std::move(json), ToJson(result.usage));
 }
 
-std::optional<openai::Completions> CompletionAnswer::OfEvent(StreamEvent event) {
-  openai::Completions part = Begin();
-  if (auto* const delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
-    openai::Choice& choice = AddChoice(delta->index, part);
-    choice.set_text(std::move(delta->text));
-    AddTokens(delta->tokens, false, choice);
-    return part;
+CallAnswer CompletionAnswer::OfScores(ScoreResult result, bool is_part) {
+  size_t bytes = kShortBytes;
+  for (size_t i = 0; i < result.texts.size(); ++i) {
+    bytes += prompts_[i].text.size() + BytesOfTokens(std::get<TextScore>(result.texts[i].result).tokens);
   }
-  if (const auto* const end = std::get_if<CompletionEnd>(&event); end != nullptr) {
-    openai::Choice& choice = AddChoice(end->index, part);
-    AddTokens({}, true, choice);
-    choice.set_finish_reason(NameOf(end->finish_reason));
-    return part;
-  }
-  if (const auto* const summary = std::get_if<StreamSummary>(&event); summary != nullptr) {
-    Set(summary->usage, *part.mutable_usage());
-    return UsagePart(part);
-  }
-  if (std::holds_alternative<KeepAlive>(event)) return part;
-  return std::nullopt;
+  return JsonAnswer(bytes, [this, result = std::move(result), is_part] { return PromptsOf(result, is_part); });
 }
 
-std::optional<openai::Completions> CompletionAnswer::UsagePart(const openai::Completions& answer) const {
+std::optional<CallAnswer> CompletionAnswer::UsagePart(const Usage& usage) {
   if (!include_usage_) return std::nullopt;
-  openai::Completions part = Begin();
-  *part.mutable_usage() = answer.usage();
-  return part;
+  return JsonAnswer(kShortBytes, [this, usage] { return ServerSentEvent(End(Begin(), ToJson(usage))); });
+}
+
+std::optional<CallAnswer> CompletionAnswer::PartOf(StreamEvent event) {
+  if (std::holds_alternative<StreamStart>(event)) return std::nullopt;
+  if (const auto* const summary = std::get_if<StreamSummary>(&event); summary != nullptr)
+    return UsagePart(summary->usage);
+  size_t bytes = kShortBytes;
+  if (const auto* const delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
+    bytes += delta->text.size() + BytesOfTokens(delta->tokens);
+  }
+  return JsonAnswer(bytes, [this, event = std::move(event)] { return PartOfEvent(event); });
+}
+
+std::string CompletionAnswer::PartOfEvent(const StreamEvent& event) {
+  std::string json = Begin();
+  if (const auto* const delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
+    Add({delta->index, delta->text, delta->tokens}, json);
+  } else if (const auto* const end = std::get_if<CompletionEnd>(&event); end != nullptr) {
+    const std::vector<core::GeneratedToken> none;
+    Add({end->index, "", none, end->finish_reason}, json);
+  } else {
+    return ": keepalive\n\n";
+  }
+  return ServerSentEvent(End(std::move(json), NoUsage()));
 }
 
 }  // namespace longshort::server

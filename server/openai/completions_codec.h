@@ -1,14 +1,15 @@
-// OpenAI's JSON: the answers of /v1/completions and /v1/models, and errors.
+// OpenAI's JSON: requests to /v1/completions and /v1/models, and errors.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "nlohmann/json.hpp"
 #include "server/calls/request_limits.h"
 #include "server/http_rpc/http_codec.h"
+#include "server/rpc/rpc.h"
 
 namespace longshort::server {
 
@@ -17,11 +18,13 @@ HttpResponse OpenAiError(const absl::Status& status);
 // 404 for a path.
 HttpResponse UnknownUrl(std::string_view message);
 
-// For CompletionsRequest and Completions. `limits` must outlive the codec.
+// A short answer.
+CallAnswer ShortAnswer(const nlohmann::ordered_json& json);
+
+// For CompletionsRequest. `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakeCompletionsCodec(const RequestLimits& limits);
 
-// For ModelsRequest and ModelsAnswer: the list of all models, or with a name the description of one. `created`, a Unix
-// time, stands for the time when each model was made.
-std::unique_ptr<HttpCodec> MakeModelsCodec(std::string name, int64_t created);
+// For ModelsRequest, which has this name.
+std::unique_ptr<HttpCodec> MakeModelsCodec(std::string name);
 
 }  // namespace longshort::server

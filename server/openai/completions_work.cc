@@ -81,22 +81,6 @@ absl::Status CheckEchoedIds(const openai::CompletionsRequest& request, const Req
   return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
 }
 
-int64_t DescribedTokens(const std::vector<core::GeneratedToken>& tokens) {
-  auto count = static_cast<int64_t>(tokens.size());
-  for (const core::GeneratedToken& token : tokens) count += static_cast<int64_t>(token.alternatives.size());
-  return count;
-}
-int64_t DescribedTokens(const GenerateResult& result) {
-  int64_t count = 0;
-  for (const Completion& completion : result.completions) count += DescribedTokens(completion.tokens);
-  return count;
-}
-int64_t DescribedTokens(const ScoreResult& result) {
-  int64_t count = 0;
-  for (const ScoredText& text : result.texts) count += DescribedTokens(std::get<TextScore>(text.result).tokens);
-  return count;
-}
-
 class CompletionsWork final : public GenerationStream {
  public:
   explicit CompletionsWork(Call& call) : GenerationStream(call) {}
@@ -115,12 +99,12 @@ class CompletionsWork final : public GenerationStream {
     if (request.max_tokens() > 0 && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
     SetAtWork(true);
     const auto self = std::shared_ptr<CompletionsWork>(call_.shared_from_this(), this);
-    absl::Status status =
+    const absl::Status status =
         request.max_tokens() > 0
             ? Generate(record, GenerationOf(request, reference),
-                       [self](absl::StatusOr<GenerateResult> result) { self->AnswerFrom(std::move(result)); })
-            : ScoreTexts(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
-                         [self](absl::StatusOr<ScoreResult> result) { self->AnswerFrom(std::move(result)); });
+                       [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
+            : ScoreText(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
+                        [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
     if (!status.ok()) SetAtWork(false);
     return status;
   }
@@ -129,65 +113,47 @@ class CompletionsWork final : public GenerationStream {
     return at_work_ || GenerationStream::HasWork();
   }
 
-  absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) override {
-    const std::optional<openai::Completions> part = answer_->OfEvent(std::move(event));
-    if (!part.has_value()) return std::nullopt;
-    return SerializeMessage(*part);
+  absl::StatusOr<std::optional<CallAnswer>> ToAnswer(StreamEvent event) override {
+    return answer_->PartOf(std::move(event));
   }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (!streams_ || whole_.empty()) return GenerationStream::NextAnswer();
     if (call_.reader_gone()) return whole_.clear(), std::nullopt;
     return TakeWhole();
   }
-  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return whole_.empty() ? std::nullopt : TakeWhole();
   }
 
-  std::optional<grpc::ByteBuffer> TakeWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    grpc::ByteBuffer bytes = whole_.front();
+  std::optional<CallAnswer> TakeWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    CallAnswer answer = std::move(whole_.front());
     whole_.pop_front();
-    return bytes;
-  }
-
-  openai::Completions Whole(GenerateResult result) { return answer_->OfResult(std::move(result)); }
-  openai::Completions Whole(const ScoreResult& result) { return answer_->OfScores(result); }
-
-  template <typename Result>
-  void AnswerFrom(absl::StatusOr<Result> result) {
-    call_.RunForAnswer(call_.record(), [this, result = std::move(result)]() mutable { Answer(std::move(result)); });
+    return answer;
   }
 
   // Ends the work of a request that does not stream its generation.
   template <typename Result>
   void Answer(absl::StatusOr<Result> result) {
-    absl::Status status = result.status();
-    if (result.ok()) status = HoldMessage(DescribedTokens(*result));
-    if (status.ok()) status = Keep(Whole(*std::move(result)));
-    SetAtWork(false);
-    call_.End(status);
-  }
-
-  // Charges what the answer's message takes beside the result, before it is made.
-  absl::Status HoldMessage(int64_t described_tokens) {
-    constexpr int64_t kBytesOfToken = sizeof(openai::Token) + sizeof(std::string) + 2 * sizeof(void*);
-    UnreadAnswers::Account& answers = call_.record().answers();
-    return answers.Hold(answers.bytes() + described_tokens * kBytesOfToken);
-  }
-
-  // A stream has the whole answer as one part, and its usage as another.
-  absl::Status Keep(openai::Completions answer) {
-    std::optional<openai::Completions> usage;
-    if (streams_) {
-      usage = answer_->UsagePart(answer);
-      answer.clear_usage();
+    const absl::Status status = result.status();
+    {
+      const MutexLock lock(call_.mutex());
+      at_work_ = false;
+      if (status.ok()) Keep(*std::move(result));
+      call_.NoteEnd(status);
     }
-    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer bytes, SerializeMessage(answer));
-    const MutexLock lock(call_.mutex());
-    whole_.push_back(std::move(bytes));
-    if (!usage.has_value()) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(whole_.emplace_back(), SerializeMessage(*usage));
-    return absl::OkStatus();
+    call_.Advance();
+  }
+
+  void Keep(GenerateResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    whole_.push_back(answer_->OfResult(std::move(result)));
+  }
+  // A stream has the whole answer as one part, and its usage as another.
+  void Keep(ScoreResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    std::optional<CallAnswer> usage;
+    if (streams_) usage = answer_->UsagePart(result.usage);
+    whole_.push_back(answer_->OfScores(std::move(result), streams_));
+    if (usage.has_value()) whole_.push_back(*std::move(usage));
   }
 
   void SetAtWork(bool at_work) {
@@ -196,9 +162,9 @@ class CompletionsWork final : public GenerationStream {
   }
 
   bool streams_ = false;                    // set by Take, before the work begins
-  std::optional<CompletionAnswer> answer_;  // likewise; then used by one thread at a time
+  std::optional<CompletionAnswer> answer_;  // likewise
   bool at_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
-  std::deque<grpc::ByteBuffer> whole_ ABSL_GUARDED_BY(call_.mutex());
+  std::deque<CallAnswer> whole_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,7 @@
 namespace longshort::server {
 namespace {
 
-using Values = google::protobuf::RepeatedField<float>;
+using Values = std::vector<float>;
 
 constexpr char kFloat[] = "float", kBase64[] = "base64";
 
@@ -35,7 +36,8 @@ std::string ListOf(const Values& values) {
     if (list.size() > 1) list += ',';
     list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
   }
-  return list + "]";
+  list += ']';
+  return list;
 }
 
 // The numbers as float32, lowest byte first, in base64.
@@ -44,36 +46,26 @@ std::string Base64Of(const Values& values) {
   return absl::Base64Escape({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
+// TEI's form of an answer.
+std::string ListsOf(const EmbedResult& result) {
+  std::string lists = "[";
+  for (const absl::StatusOr<Embedding>& one : result.embeddings) {
+    absl::StrAppend(&lists, lists.size() > 1 ? "," : "", ListOf(one->values));
+  }
+  return lists + "]";
+}
+
 class EmbeddingsCodec final : public HttpCodec {
  public:
   explicit EmbeddingsCodec(const RequestLimits& limits) : limits_(limits) {}
 
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
-    LS_RETURN_IF_ERROR(ReadEmbeddingsRequest(request.body, limits_, meter, embeddings));
-    in_base64_ = embeddings.in_base64();
-    return absl::OkStatus();
-  }
-
-  // Writes the numbers itself: a JSON document of them would take many times their memory.
-  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
-    const auto& answer = static_cast<const openai::EmbeddingsAnswer&>(message);
-    std::string body = R"({"object":"list","data":[)";
-    for (int i = 0; i < answer.embeddings_size(); ++i) {
-      const Values& values = answer.embeddings(i).values();
-      absl::StrAppend(&body, i > 0 ? "," : "", R"({"object":"embedding","index":)", i, R"(,"embedding":)",
-                      in_base64_ ? absl::StrCat("\"", Base64Of(values), "\"") : ListOf(values), "}");
-    }
-    const int64_t tokens = answer.prompt_tokens();
-    absl::StrAppend(&body, R"(],"model":)", DumpJson(answer.model()), R"(,"usage":)",
-                    DumpJson({{"prompt_tokens", tokens}, {"total_tokens", tokens}}), "}");
-    return HttpResponse{.body = std::move(body), .content_type = kJsonType};
+    return ReadEmbeddingsRequest(request.body, limits_, meter, static_cast<openai::EmbeddingsRequest&>(message));
   }
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
  private:
   const RequestLimits& limits_;
-  bool in_base64_ = false;
 };
 
 // TEI's /embed.
@@ -96,15 +88,8 @@ class EmbedCodec final : public HttpCodec {
     LS_RETURN_IF_ERROR(json.Read("model", *embeddings.mutable_model()));
     embeddings.set_truncate(truncate);
     embeddings.set_normalize(normalize);
+    embeddings.set_as_lists(true);
     return ReadPrompts(json, "inputs", *embeddings.mutable_inputs());
-  }
-
-  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
-    std::string body = "[";
-    for (const auto& one : static_cast<const openai::EmbeddingsAnswer&>(message).embeddings()) {
-      absl::StrAppend(&body, body.size() > 1 ? "," : "", ListOf(one.values()));
-    }
-    return HttpResponse{.body = body + "]", .content_type = kJsonType};
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
 
@@ -142,8 +127,22 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
   return ReadPrompts(json, "input", *request.mutable_inputs());
 }
 
+// Writes the numbers itself: a JSON document of them would take many times their memory.
+std::string EmbeddingsJson(const EmbedResult& result, bool in_base64) {
+  std::string json = R"({"object":"list","data":[)";
+  for (size_t i = 0; i < result.embeddings.size(); ++i) {
+    const Values& values = result.embeddings[i]->values;
+    absl::StrAppend(&json, i > 0 ? "," : "", R"({"object":"embedding","index":)", i, R"(,"embedding":)",
+                    in_base64 ? absl::StrCat("\"", Base64Of(values), "\"") : ListOf(values), "}");
+  }
+  const int64_t tokens = result.usage.prompt_tokens;
+  absl::StrAppend(&json, R"(],"model":)", DumpJson(result.model.name), R"(,"usage":)",
+                  DumpJson({{"prompt_tokens", tokens}, {"total_tokens", tokens}}), "}");
+  return json;
+}
+
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
-                              const Answerer<openai::EmbeddingsAnswer>& answer) {
+                              const Answerer<CallAnswer>& answer) {
   LS_ASSIGN_OR_RETURN(ModelReference model,
                       ChooseModel(record, request.model(), "classifiers of texts", [](const core::ServedModel& served) {
                         return served.classifier() != nullptr &&
@@ -152,18 +151,19 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
   EmbedCall call{.model = std::move(model),
                  .options = {.normalize = request.normalize(), .truncate = request.truncate()}};
   for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
-  const auto to_message = [](absl::StatusOr<EmbedResult> result) -> absl::StatusOr<openai::EmbeddingsAnswer> {
+  const auto to_answer = [as_lists = request.as_lists(), in_base64 = request.in_base64()](
+                             absl::StatusOr<EmbedResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
-    openai::EmbeddingsAnswer message;
-    message.set_model(result->model.name);
-    message.set_prompt_tokens(result->usage.prompt_tokens);
+    size_t bytes = 0;
     for (const absl::StatusOr<Embedding>& one : result->embeddings) {
       LS_RETURN_IF_ERROR(one.status());
-      message.add_embeddings()->mutable_values()->Assign(one->values.begin(), one->values.end());
+      bytes += one->values.size() * sizeof(float);
     }
-    return message;
+    return JsonAnswer(bytes, [result = *std::move(result), as_lists, in_base64] {
+      return as_lists ? ListsOf(result) : EmbeddingsJson(result, in_base64);
+    });
   };
-  return Embed(record, std::move(call), Answering(answer, to_message));
+  return Embed(record, std::move(call), Answering(answer, to_answer));
 }
 
 std::unique_ptr<HttpCodec> MakeEmbedCodec(const RequestLimits& limits) { return std::make_unique<EmbedCodec>(limits); }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/admission/call_record.h"
+#include "server/calls/embed_call.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
 #include "server/rpc/unary.h"
@@ -19,7 +21,9 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
 
 // The work: the vectors that the model's head reads, divided by their length, as OpenAI's are.
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
-                              const Answerer<openai::EmbeddingsAnswer>& answer);
+                              const Answerer<CallAnswer>& answer);
+// OpenAI's form of its answer. REQUIRES: no embedding is an error.
+std::string EmbeddingsJson(const EmbedResult& result, bool in_base64);
 
 // `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits);

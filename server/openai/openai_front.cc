@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "server/calls/field_error.h"
 #include "server/http/http_query.h"
 #include "server/http/http_status.h"
@@ -29,6 +30,7 @@
 namespace longshort::server {
 namespace {
 
+using nlohmann::ordered_json;
 using openai::TokenizerRequest;
 
 constexpr char kBytesType[] = "application/octet-stream";
@@ -37,19 +39,26 @@ constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
 
 enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer, kEmbeddings };
 
-absl::StatusOr<openai::ModelsAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request) {
-  openai::ModelsAnswer answer;
+ordered_json ModelObject(const std::string& name, int64_t created) {
+  return {{"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "longshort"}};
+}
+
+// The list of all models, or with a name the description of one. `created`, a Unix time, stands for the time when each
+// model was made.
+absl::StatusOr<CallAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request, int64_t created) {
+  ordered_json answer;
   if (!request.name().empty()) {
     LS_RETURN_IF_ERROR(record.FindModel(ReferenceOf(request.name())).status());
-    answer.add_names(request.name());
-    return answer;
+    answer = ModelObject(request.name(), created);
+  } else {
+    std::set<std::string> names;
+    for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
+      if (record.caller().MayUse(served->name)) names.insert(served->name);
+    }
+    answer = {{"object", "list"}, {"data", ordered_json::array()}};
+    for (const std::string& name : names) answer["data"].push_back(ModelObject(name, created));
   }
-  std::set<std::string> names;
-  for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
-    if (record.caller().MayUse(served->name)) names.insert(served->name);
-  }
-  for (const std::string& name : names) answer.add_names(name);
-  return answer;
+  return ShortAnswer(answer);
 }
 
 using MakeCodec = std::function<std::unique_ptr<HttpCodec>()>;
@@ -115,20 +124,21 @@ std::vector<Rpc> OpenAiRpcs() {
   static constexpr CallNames kTokenizerNames(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
   static constexpr CallNames kEmbeddingsNames(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
   static constexpr CallNames kClassifyNames(kClassifierVocabulary, "http/Classify", kInfer);
-  return {
-      Streaming<openai::CompletionsRequest, openai::Completions>(kCompletionsNames, RpcKind::kServerStream,
-                                                                 MakeCompletions),
-      SideEffectFree(AnswerAtOnce<openai::ModelsRequest, openai::ModelsAnswer>(kModelsNames, ListModels)),
-      AnswerLater<openai::PredictRequest, openai::PredictAnswer>(kPredictNames, Predict),
-      AnswerLater<openai::ClassifyRequest, openai::ClassifyAnswer>(kClassifyNames, Classify),
-      SideEffectFree(AnswerAtOnce<openai::TokenizerRequest, openai::TokenizerAnswer>(kTokenizerNames, AnswerTokenizer)),
-      AnswerLater<openai::EmbeddingsRequest, openai::EmbeddingsAnswer>(kEmbeddingsNames, CreateEmbeddings)};
+  return {Streaming<openai::CompletionsRequest, CallAnswer>(kCompletionsNames, RpcKind::kServerStream, MakeCompletions),
+          AnswerAtOnce<openai::ModelsRequest, CallAnswer>(
+              kModelsNames,
+              [created = absl::ToUnixSeconds(absl::Now())](CallRecord& record, const openai::ModelsRequest& request) {
+                return ListModels(record, request, created);
+              }),
+          AnswerLater<openai::PredictRequest, CallAnswer>(kPredictNames, Predict),
+          AnswerLater<openai::ClassifyRequest, CallAnswer>(kClassifyNames, Classify),
+          AnswerAtOnce<TokenizerRequest, CallAnswer>(kTokenizerNames, AnswerTokenizer),
+          AnswerLater<openai::EmbeddingsRequest, CallAnswer>(kEmbeddingsNames, CreateEmbeddings)};
 }
 
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
-  const int64_t created = absl::ToUnixSeconds(absl::Now());
   const RequestLimits& limits = environment.limits;
-  return [&environment, &limits, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
+  return [&environment, &limits, &rpcs](const HttpRequest& head) -> std::optional<HttpPlan> {
     if (head.path == "/v1/completions") {
       return PlanOf(environment, {rpcs[kCompletions], "POST", {kJsonType}, OpenAiError, [&limits] {
                                     return MakeCompletionsCodec(limits);
@@ -172,9 +182,8 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
     }
     const std::optional<std::string> name = DecodePercent(std::string_view(rest.data(), rest.size()));
     if (!name.has_value()) return NoSuchPath();
-    return PlanOf(environment, {rpcs[kModels], "GET", {}, OpenAiError, [name = *name, created] {
-                                  return MakeModelsCodec(name, created);
-                                }});
+    return PlanOf(environment,
+                  {rpcs[kModels], "GET", {}, OpenAiError, [name = *name] { return MakeModelsCodec(name); }});
   };
 }
 

@@ -3,14 +3,15 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "core/sampling/utf8_stream.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/utf8_stream.h"
 #include "server/http/http_query.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/find_model.h"
@@ -19,7 +20,6 @@
 namespace longshort::server {
 namespace {
 
-using openai::TokenizerAnswer;
 using openai::TokenizerRequest;
 
 // The text between documents: fairseq's </s> has this id in every vocabulary, and stands for the newline.
@@ -28,7 +28,7 @@ constexpr int32_t kEndOfDocument = 2;
 absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer,
                                    int64_t max_tokens) {
   LS_RETURN_IF_ERROR(CheckFieldRange([] { return "number of tokens"; }, request.tokens_size(), 0, max_tokens));
-  core::Utf8Stream stream;
+  Utf8Stream stream;
   std::string text;
   for (int i = 0; i < request.tokens_size(); ++i) {
     const int32_t id = request.tokens(i);
@@ -37,6 +37,21 @@ absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models
     text += stream.Append(tokenizer.Decode(id));
   }
   return text + stream.Flush();
+}
+
+absl::StatusOr<CallAnswer> Tokenized(CallRecord& record, const std::string& prompt) {
+  std::vector<int32_t> ids;
+  if (!prompt.empty()) {
+    LS_ASSIGN_OR_RETURN(TokenizeResult result,
+                        Tokenize(record, {.model = record.answering_model(),
+                                          .text = {.kind = TextInput::Kind::kText, .text = prompt}}));
+    ids = std::move(result.ids);
+  }
+  const size_t bytes = ids.size() * sizeof(int32_t);
+  return JsonAnswer(bytes, [ids = std::move(ids), max_tokens = record.environment().limits.prompt_tokens] {
+    return absl::StrCat(R"({"count":)", ids.size(), R"(,"max_model_len":)", max_tokens, R"(,"tokens":[)",
+                        absl::StrJoin(ids, ","), "]}");
+  });
 }
 
 absl::Status ReadBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
@@ -71,23 +86,6 @@ class TokenizerCodec final : public HttpCodec {
     return ReadBody(request.body, limits_, meter, read);
   }
 
-  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
-    const auto& answer = static_cast<const TokenizerAnswer&>(message);
-    std::string body;
-    if (kind_ == TokenizerRequest::INFO) {
-      body = DumpJson({{"model", answer.model()},
-                       {"vocab_size", answer.vocabulary_size()},
-                       {"eos_token", answer.text()},
-                       {"bos_token", nullptr},
-                       {"pad_token", nullptr}});
-    } else if (kind_ == TokenizerRequest::TOKENIZE) {
-      body = absl::StrCat(R"({"count":)", answer.tokens_size(), R"(,"max_model_len":)", answer.max_tokens(),
-                          R"(,"tokens":[)", absl::StrJoin(answer.tokens(), ","), "]}");
-    } else {
-      body = absl::StrCat(R"({"prompt":)", DumpJson(answer.text()), "}");
-    }
-    return HttpResponse{.body = std::move(body), .content_type = kJsonType};
-  }
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
  private:
@@ -97,7 +95,7 @@ class TokenizerCodec final : public HttpCodec {
 
 }  // namespace
 
-absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRequest& request) {
+absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRequest& request) {
   LS_ASSIGN_OR_RETURN(const ModelReference reference,
                       ChooseModel(record, request.model(), "language models",
                                   [](const core::ServedModel& served) { return served.language_model() != nullptr; }));
@@ -107,23 +105,18 @@ absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const Tokeni
     return absl::FailedPreconditionError(
         absl::StrCat("model ", record.answering_model().name, " has no vocabulary: it takes and gives token ids"));
   }
-  TokenizerAnswer answer;
-  answer.set_model(record.answering_model().name);
-  answer.set_max_tokens(record.environment().limits.prompt_tokens);
-  if (request.kind() == TokenizerRequest::TOKENIZE) {
-    if (request.prompt().empty()) return answer;
-    LS_ASSIGN_OR_RETURN(const TokenizeResult result,
-                        Tokenize(record, {.model = record.answering_model(),
-                                          .text = {.kind = TextInput::Kind::kText, .text = request.prompt()}}));
-    answer.mutable_tokens()->Add(result.ids.begin(), result.ids.end());
-  } else if (request.kind() == TokenizerRequest::DETOKENIZE) {
-    LS_ASSIGN_OR_RETURN(*answer.mutable_text(),
-                        Decode(request, *model->tokenizer, record.environment().limits.described_tokens));
-  } else {
-    answer.set_vocabulary_size(model->info.vocabulary_size);
-    answer.set_text(std::string(model->tokenizer->Decode(kEndOfDocument)));
+  if (request.kind() == TokenizerRequest::TOKENIZE) return Tokenized(record, request.prompt());
+  if (request.kind() == TokenizerRequest::INFO) {
+    return ShortAnswer({{"model", record.answering_model().name},
+                        {"vocab_size", model->info.vocabulary_size},
+                        {"eos_token", model->tokenizer->Decode(kEndOfDocument)},
+                        {"bos_token", nullptr},
+                        {"pad_token", nullptr}});
   }
-  return answer;
+  LS_ASSIGN_OR_RETURN(std::string text,
+                      Decode(request, *model->tokenizer, record.environment().limits.described_tokens));
+  const size_t bytes = text.size();
+  return JsonAnswer(bytes, [text = std::move(text)] { return DumpJson({{"prompt", text}}); });
 }
 
 std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind, const RequestLimits& limits) {

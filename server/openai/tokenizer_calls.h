@@ -9,11 +9,12 @@
 #include "server/admission/call_record.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
+#include "server/rpc/rpc.h"
 
 namespace longshort::server {
 
 // A request without a model's name means the only language model that the caller may use.
-absl::StatusOr<openai::TokenizerAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);
+absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);
 
 // `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind, const RequestLimits& limits);

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/status_macros.h"
 #include "core/requests/request_context.h"
 #include "core/schedule/refusal.h"
-#include "server/rpc/request_message.h"
 
 namespace longshort::server {
 namespace {
@@ -61,31 +58,31 @@ bool Call::Open() {
 
 absl::Status Call::HoldArriving(int64_t bytes) { return core::Hold(bytes_ + bytes, memory_); }
 
-void Call::Begin(grpc::ByteBuffer* first) {
+void Call::Begin() {
   {
     const MutexLock lock(mutex_);
     admitted_ = true;
   }
   const absl::Status status = work_->Admitted();
-  if (status.ok() && has_one_message()) return TakeSoon(*first);
+  if (status.ok() && has_one_message()) return TakeSoon();
   Took(status);
 }
 
-void Call::TakeSoon(grpc::ByteBuffer& bytes) {
-  const Received received = Look(bytes);
-  if (received.bytes <= kSmallBytes && !received.is_compressed) return Took(Take(bytes));
+void Call::TakeSoon() {
+  const Received received = Look();
+  if (received.bytes <= kSmallBytes && !received.is_compressed) return Took(Take());
   const absl::Duration cost =
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
   absl::Status status = HoldArriving(received.bytes);
   if (status.ok()) {
     status = environment().work->TrySubmit(
         {.client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost},
-        core::FairPool::Timed([this, keep = shared_from_this(), &bytes] {
+        core::FairPool::Timed([this, keep = shared_from_this()] {
           const core::RequestContext& context = record_.engine_context();
           absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
                                : MonotonicNow() >= context.deadline
                                    ? absl::DeadlineExceededError("the deadline passed before the message was read")
-                                   : Take(bytes);
+                                   : Take();
           Took(taken);
         }));
   }
@@ -122,31 +119,12 @@ void Call::OnStopping() {
   End(core::ServerIsStopping());
 }
 
-absl::Status Call::Take(grpc::ByteBuffer& bytes) {
+absl::Status Call::Take() {
   const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
-  absl::Status status = Decode(bytes, *message, memory_);
-  bytes.Clear();
+  absl::Status status = Decode(*message, memory_);
   if (status.ok()) status = work_->Take(*message);
   memory_.SetAmount(bytes_);
   return status;
-}
-
-Call::Received Call::Look(grpc::ByteBuffer& bytes) {
-  return {.bytes = static_cast<int64_t>(bytes.Length()), .is_compressed = bytes.Valid() && IsCompressed(bytes)};
-}
-
-absl::Status Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory) {
-  // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
-  // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
-  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
-  if (rpc_.max_request_bytes > 0 && bytes.Length() > rpc_.max_request_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.max_request_bytes));
-  }
-  if (IsCompressed(bytes)) environment().metrics.CountCompressedMessage();
-  const int64_t max_bytes =
-      rpc_.max_request_bytes > 0 ? static_cast<int64_t>(rpc_.max_request_bytes) : environment().limits.message_bytes;
-  return ParseMessage(bytes, message, max_bytes, memory);
 }
 
 void Call::ReadDone(bool ok) {
@@ -158,7 +136,7 @@ void Call::ReadDone(bool ok) {
   }
   ++busy_;  // and reading_ stays set: the next read overwrites the message
   lock.Unlock();
-  if (ok) return TakeSoon(incoming_);
+  if (ok) return TakeSoon();
   Took(work_->HalfClose(), true);
 }
 
@@ -166,7 +144,7 @@ void Call::WriteDone(bool ok) {
   {
     const MutexLock lock(mutex_);
     write_timer_.End();
-    outgoing_.Clear();
+    outgoing_ = CallAnswer();
     record_.answers().SetWaiting(false);
     work_->Written();
     if (!ok) reader_gone_ = true;
@@ -199,8 +177,8 @@ void Call::Advance() {
   if (finished_) return;
   for (Operations next = TakeNext(); next.read || next.write; next = TakeNext()) {
     lock.Unlock();
-    if (next.write) BeginWrite(&outgoing_);
-    if (next.read) BeginRead(&incoming_);
+    if (next.write) BeginWrite(outgoing_);
+    if (next.read) BeginRead();
     lock.Lock();
     --busy_;
     if (finished_) return;
@@ -211,10 +189,10 @@ void Call::Advance() {
   finished_ = true;
   const bool admitted = admitted_;
   const absl::Status status = *ended_;
-  std::optional<grpc::ByteBuffer> answer;
+  std::optional<CallAnswer> answer;
   if (status.ok()) answer = work_->LastAnswer();
   alarm_.reset();
-  record_.answers().SetHeld(answer.has_value() ? std::max<int64_t>(1, static_cast<int64_t>(answer->Length())) : 0);
+  record_.answers().SetHeld(answer.has_value() ? std::max<int64_t>(1, static_cast<int64_t>(answer->bytes)) : 0);
   record_.answers().SetWaiting(true);
   if (record_.answers().is_listed()) KeepAbortable();
   lock.Unlock();
@@ -225,7 +203,7 @@ void Call::Advance() {
 Call::Operations Call::TakeNext() {
   Operations next;
   if (!write_timer_.writing()) {
-    std::optional<grpc::ByteBuffer> answer = work_->NextAnswer();
+    std::optional<CallAnswer> answer = work_->NextAnswer();
     next.write = answer.has_value();
     if (next.write) outgoing_ = *std::move(answer);
   }
@@ -288,7 +266,7 @@ void Call::SetTransportBytes(size_t bytes) {
 }
 
 void Call::HoldAnswers() {
-  record_.answers().SetHeld(static_cast<int64_t>(outgoing_.Length() + waiting_bytes_ + transport_bytes_));
+  record_.answers().SetHeld(static_cast<int64_t>(outgoing_.bytes + waiting_bytes_ + transport_bytes_));
 }
 
 void Call::RunLater(absl::AnyInvocable<void()> task) { record_.RunInPool(std::move(task)); }

@@ -1,4 +1,4 @@
-// One gRPC call: reads the client's messages, writes answers, and ends once. Its CallWork processes the messages. A
+// One call: reads the client's messages, writes answers, and ends once. Its CallWork processes the messages. A
 // unary call is a stream of one message and one answer, which is sent with the status.
 //
 // - At most one read and one write are pending. No function blocks.
@@ -18,9 +18,6 @@
 
 #include <google/protobuf/message.h>
 #include <grpcpp/alarm.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
-#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +28,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "server/admission/call_record.h"
@@ -40,15 +36,6 @@
 #include "server/rpc/rpc.h"
 
 namespace longshort::server {
-
-template <typename Message>
-absl::StatusOr<grpc::ByteBuffer> SerializeMessage(const Message& message) {
-  grpc::ByteBuffer bytes;
-  bool own_buffer = false;
-  const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer);
-  if (!status.ok()) return absl::InternalError("the answer cannot be serialized: " + status.error_message());
-  return bytes;
-}
 
 class Call : public std::enable_shared_from_this<Call> {
  public:
@@ -79,6 +66,8 @@ class Call : public std::enable_shared_from_this<Call> {
   absl::Status HoldAnswer(const google::protobuf::Message& answer) {
     return record_.answers().Hold(2 * static_cast<int64_t>(answer.ByteSizeLong()));  // the message and its bytes
   }
+  // Makes an answer of the message, in the transport's form. May move from the message. Thread-safe.
+  virtual absl::StatusOr<CallAnswer> Encode(google::protobuf::Message&& message) const = 0;
   // Runs `task` by a thread of CallEnvironment::work, without a limit: for an answer to work that was accepted.
   void RunLater(absl::AnyInvocable<void()> task);
   // Runs `task`, which makes an answer from the engine's results: later if `record`, of this call or of a call within
@@ -101,8 +90,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // Sets the bytes that the call holds of a message that is arriving. Errors: RESOURCE_EXHAUSTED with a Refusal.
   // REQUIRES: Open.
   absl::Status HoldArriving(int64_t bytes);
-  // Begins the work of a call that was admitted. `first` is the message of a call with one message; it is consumed.
-  void Begin(grpc::ByteBuffer* first);
+  // Begins the work of a call that was admitted. The message of a call with one message was received.
+  void Begin();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
   void Cancelled();
@@ -110,7 +99,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void Expired();
   void Done();
 
-  // What BeginRead or Begin received.
+  // The message that was received, as it arrived.
   struct Received {
     int64_t bytes = 0;
     bool is_compressed = false;
@@ -119,16 +108,16 @@ class Call : public std::enable_shared_from_this<Call> {
   };
 
  private:
-  virtual Received Look(grpc::ByteBuffer& bytes);
-  // Reads a message from what was received, and frees that. `memory`: the call's share of
+  // Implemented by the transport's side.
+  virtual Received Look() = 0;
+  // Reads the message that was received, and frees its bytes. `memory`: the call's share of
   // CallEnvironment::message_memory, to which the message is added.
-  virtual absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory);
-
-  // Implemented by the transport's side. The first two are completed by ReadDone and WriteDone.
-  virtual void BeginRead(grpc::ByteBuffer* message) = 0;
-  virtual void BeginWrite(const grpc::ByteBuffer* message) = 0;
+  virtual absl::Status Decode(google::protobuf::Message& message, Budget::Share& memory) = 0;
+  // These two are completed by ReadDone and WriteDone. `answer` stays until then.
+  virtual void BeginRead() = 0;
+  virtual void BeginWrite(CallAnswer& answer) = 0;
   // Called once; no operation begins after it. `answer` is set only if `status` is OK.
-  virtual void Finish(const absl::Status& status, std::optional<grpc::ByteBuffer> answer) = 0;
+  virtual void Finish(const absl::Status& status, std::optional<CallAnswer> answer) = 0;
   // Cancels the call, so that pending operations end. The client finds `why`, if that can still be sent.
   virtual void Abort(const absl::Status& why) = 0;
   // Lets Abort be called after Finish, too.
@@ -136,10 +125,10 @@ class Call : public std::enable_shared_from_this<Call> {
 
   bool has_one_message() const { return rpc_.kind == RpcKind::kUnary || rpc_.kind == RpcKind::kServerStream; }
   // Has the message read and taken, at once or by a thread of CallEnvironment::work. Took is called after that.
-  void TakeSoon(grpc::ByteBuffer& bytes);
+  void TakeSoon();
   void WatchGate();
   void OnStopping();
-  absl::Status Take(grpc::ByteBuffer& bytes);
+  absl::Status Take();
   // The end of Begin, or of ReadDone.
   void Took(const absl::Status& status, bool half_closed = false);
   void HoldAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,8 +151,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::unique_ptr<CallWork> work_;
   std::shared_ptr<Call> self_;  // gRPC's reference
   int64_t gate_watch_ = 0;
-  grpc::ByteBuffer incoming_;
-  grpc::ByteBuffer outgoing_;
+  CallAnswer outgoing_;
   Budget::Share memory_;
 
   Mutex mutex_;

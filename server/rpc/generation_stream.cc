@@ -54,8 +54,9 @@ void GenerationStream::Close(const absl::Status& status) {
   {
     const MutexLock lock(call_.mutex());
     in_work_ = false;
+    call_.NoteEnd(status);  // together with the end of the work, so that no thread ends the call with OK
   }
-  call_.End(status);
+  call_.Advance();
 }
 
 void GenerationStream::OnTimer(absl::Time now) {
@@ -71,21 +72,21 @@ void GenerationStream::OnTimer(absl::Time now) {
   call_.SetWorkTimer(last_write_ + keepalive_interval_);
 }
 
-std::optional<grpc::ByteBuffer> GenerationStream::NextAnswer() {
+std::optional<CallAnswer> GenerationStream::NextAnswer() {
   if (call_.reader_gone()) events_.reset();
   while (events_.has_value() && submitted_) {
     std::optional<StreamEvent> event = events_->Pop();
     if (!event.has_value()) break;
-    absl::StatusOr<std::optional<grpc::ByteBuffer>> message = ToMessage(*std::move(event));
-    if (!message.ok()) {
-      call_.NoteEnd(message.status());
+    absl::StatusOr<std::optional<CallAnswer>> answer = ToAnswer(*std::move(event));
+    if (!answer.ok()) {
+      call_.NoteEnd(answer.status());
       break;
     }
-    if (!message->has_value()) continue;
+    if (!answer->has_value()) continue;
     SetPause(events_->waiting_bytes());
     call_.SetWaitingBytes(events_->waiting_bytes());
     last_write_ = MonotonicNow();
-    return *std::move(message);
+    return *std::move(answer);
   }
   SetPause(0);
   return std::nullopt;

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/admission/stream_events.h"
+#include "server/handlers/stream_events.h"
 #include "server/rpc/call.h"
 #include "server/rpc/rpc.h"
 
@@ -38,13 +38,13 @@ class GenerationStream : public CallWork, public GenerationSink {
   std::shared_ptr<GenerationSink> Sink() { return std::shared_ptr<GenerationSink>(call_.shared_from_this(), this); }
 
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex());
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex());
 
   Call& call_;
 
  private:
-  // The message for an event; nullopt if the protocol has none for it. REQUIRES: the call's mutex is held.
-  virtual absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) = 0;
+  // The answer for an event; nullopt if the protocol has none for it. REQUIRES: the call's mutex is held.
+  virtual absl::StatusOr<std::optional<CallAnswer>> ToAnswer(StreamEvent event) = 0;
 
   // CallWork:
   void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }

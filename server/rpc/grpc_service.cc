@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 
@@ -10,20 +11,39 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_metadata.h"
+#include "server/rpc/request_message.h"
 
 namespace longshort::server {
 namespace {
 
+using google::protobuf::Message;
 using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 
 using Unary = grpc::ServerUnaryReactor;
 using Writing = grpc::ServerWriteReactor<ByteBuffer>;
 using Bidirectional = grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>;
+
+// Reads a message from its bytes.
+absl::Status ReadMessage(const CallEnvironment& environment, const Rpc& rpc, ByteBuffer& bytes, Message& message,
+                         Budget::Share& memory) {
+  // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
+  // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
+  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
+  if (rpc.max_request_bytes > 0 && bytes.Length() > rpc.max_request_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc.max_request_bytes));
+  }
+  if (IsCompressed(bytes)) environment.metrics.CountCompressedMessage();
+  const int64_t max_bytes =
+      rpc.max_request_bytes > 0 ? static_cast<int64_t>(rpc.max_request_bytes) : environment.limits.message_bytes;
+  return ParseMessage(bytes, message, max_bytes, memory);
+}
 
 // A Call as a gRPC reactor. There are three reactor types for two reasons. gRPC reads the single message of a unary or
 // server-streaming call before the call begins. And it runs only unary reactors inline, without waking a thread.
@@ -33,19 +53,21 @@ class GrpcCall final : public Reactor, public Call {
   // `request` and `response`, if the reactor has them, live as long as `context`.
   static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun,
                         CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
-    const auto call = std::make_shared<GrpcCall>(environment, rpc, begun, *context, response);
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
-    if (call->Open()) call->Begin(const_cast<ByteBuffer*>(request));
+    const auto call =
+        std::make_shared<GrpcCall>(environment, rpc, begun, *context, const_cast<ByteBuffer*>(request), response);
+    if (call->Open()) call->Begin();
     return call.get();
   }
 
   GrpcCall(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun, CallbackServerContext& context,
-           ByteBuffer* response)
+           ByteBuffer* request, ByteBuffer* response)
       : Call(environment, rpc,
              ReadCallMetadata(context,
                               {.certificates = environment.access != nullptr && environment.access->uses_certificates(),
                                .authority = environment.tracer != nullptr})),
         context_(context),
+        received_(request == nullptr ? &read_ : request),
         response_(response),
         begun_(begun.Of(record().peer())) {
     ++begun_;
@@ -56,24 +78,41 @@ class GrpcCall final : public Reactor, public Call {
   static constexpr bool kWrites = !std::is_same_v<Reactor, Unary>;
 
   // Call:
-  void BeginRead(ByteBuffer* message) override {
-    if constexpr (kReads) this->StartRead(message);
+  absl::StatusOr<CallAnswer> Encode(Message&& message) const override {
+    ByteBuffer bytes;
+    bool own_buffer = false;
+    const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer);
+    if (!status.ok()) return absl::InternalError("the answer cannot be serialized: " + status.error_message());
+    const size_t length = bytes.Length();
+    return CallAnswer{.bytes = length, .content = std::move(bytes)};
   }
-  void BeginWrite(const ByteBuffer* message) override {
+  Received Look() override {
+    return {.bytes = static_cast<int64_t>(received_->Length()),
+            .is_compressed = received_->Valid() && IsCompressed(*received_)};
+  }
+  absl::Status Decode(Message& message, Budget::Share& memory) override {
+    absl::Status status = ReadMessage(environment(), rpc(), *received_, message, memory);
+    received_->Clear();
+    return status;
+  }
+  void BeginRead() override {
+    if constexpr (kReads) this->StartRead(received_);
+  }
+  void BeginWrite(CallAnswer& answer) override {
     record().trace().BeginMessage();
     SendId();
-    if constexpr (kWrites) this->StartWrite(message);
+    if constexpr (kWrites) this->StartWrite(&std::get<ByteBuffer>(answer.content));
   }
-  void Finish(const absl::Status& work_status, std::optional<ByteBuffer> answer) override {
+  void Finish(const absl::Status& work_status, std::optional<CallAnswer> answer) override {
     const absl::Status status = record().Finish(work_status);
     if (status.ok()) SendId();
     grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
     if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
     if constexpr (kWrites) {
-      answer_ = *std::move(answer);
+      answer_ = std::get<ByteBuffer>(std::move(answer->content));
       this->StartWriteAndFinish(&answer_, {}, std::move(final_status));
     } else {
-      *response_ = *std::move(answer);
+      *response_ = std::get<ByteBuffer>(std::move(answer->content));
       Reactor::Finish(std::move(final_status));
     }
   }
@@ -117,9 +156,11 @@ class GrpcCall final : public Reactor, public Call {
   bool InternalInlineable() override { return !kWrites; }
 
   CallbackServerContext& context_;
+  ByteBuffer* const received_;
   ByteBuffer* const response_;
   BegunCalls::Counter& begun_;
-  ByteBuffer answer_;
+  ByteBuffer read_;    // of a call that reads more than one message
+  ByteBuffer answer_;  // sent with the status
   bool answering_ = false;
   std::shared_ptr<grpc_call> finished_call_;
 };

@@ -53,15 +53,16 @@ class HealthWatch final : public CallWork {
 
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return call_.is_well(); }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (watch_ == 0 || !call_.is_well()) return std::nullopt;
     HealthCheckResponse message;
     message.set_status(StatusOf(health_.registry.Get(name_)));
     if (message.status() == written_) return std::nullopt;
-    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
-    if (!bytes.ok()) return std::nullopt;
-    written_ = message.status();
-    return *std::move(bytes);
+    const auto status = message.status();
+    absl::StatusOr<CallAnswer> answer = call_.Encode(std::move(message));
+    if (!answer.ok()) return std::nullopt;
+    written_ = status;
+    return *std::move(answer);
   }
 
   void Ended() override {

@@ -115,9 +115,9 @@ class ReflectionStream final : public CallWork {
   }
 
   absl::Status Take(google::protobuf::Message& request) override {
-    const auto response = Answer<Request, Response>(static_cast<const Request&>(request), reflection_.services);
+    auto response = Answer<Request, Response>(static_cast<const Request&>(request), reflection_.services);
     LS_RETURN_IF_ERROR(call_.HoldAnswer(response));
-    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer answer, SerializeMessage(response));
+    LS_ASSIGN_OR_RETURN(CallAnswer answer, call_.Encode(std::move(response)));
     const MutexLock lock(call_.mutex());
     answer_ = std::move(answer);
     RestartTimer();
@@ -137,7 +137,7 @@ class ReflectionStream final : public CallWork {
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return answer_.has_value() && call_.is_well();
   }
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return call_.is_well() ? std::exchange(answer_, std::nullopt) : std::nullopt;
   }
   void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { RestartTimer(); }
@@ -153,7 +153,7 @@ class ReflectionStream final : public CallWork {
   Call& call_;
   Reflection& reflection_;
   int64_t held_ = 0;
-  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
+  std::optional<CallAnswer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 template <typename Request, typename Response>

@@ -13,8 +13,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/calls/call_names.h"
@@ -22,6 +25,24 @@
 namespace longshort::server {
 
 class Call;
+
+// Writes an answer's JSON. Called once.
+using WriteAnswerJson = absl::AnyInvocable<std::string()>;
+
+// An answer of a call, from when its work has made it until it is sent.
+struct CallAnswer {
+  // The message's size on the wire, or about as much: the measure of UnreadAnswers.
+  size_t bytes = 0;
+  // What the transport makes of a message by Call::Encode: gRPC encodes it at once, in the thread that made it, and
+  // HTTP keeps it until it is sent. The work of paths that only HTTP serves gives a function in place of a message. It
+  // is called when the answer is sent, too, by a thread that may take its time.
+  std::variant<grpc::ByteBuffer, std::unique_ptr<const google::protobuf::Message>, WriteAnswerJson> content;
+};
+
+// An answer that writes itself.
+inline CallAnswer JsonAnswer(size_t bytes, WriteAnswerJson write) {
+  return {.bytes = bytes, .content = std::move(write)};
+}
 
 // Processes the messages of one call. Its Call owns it.
 //
@@ -55,12 +76,12 @@ class CallWork {
   // Whether some work is held back. RemoveHeld drops it when the call ends with an error.
   virtual bool HasHeld() const { return false; }
   virtual void RemoveHeld() {}
-  // The next message to write; nullopt if there is none now. Called only while no write is pending.
-  virtual std::optional<grpc::ByteBuffer> NextAnswer() { return std::nullopt; }
-  // The message was written, or the write failed.
+  // The next answer to write; nullopt if there is none now. Called only while no write is pending.
+  virtual std::optional<CallAnswer> NextAnswer() { return std::nullopt; }
+  // The answer was written, or the write failed.
   virtual void Written() {}
-  // The message that is sent with the status, if the call ends with OK and has one answer.
-  virtual std::optional<grpc::ByteBuffer> LastAnswer() { return std::nullopt; }
+  // The answer that is sent with the status, if the call ends with OK and has one answer.
+  virtual std::optional<CallAnswer> LastAnswer() { return std::nullopt; }
 };
 
 enum class RpcKind { kUnary, kServerStream, kClientStream, kBidirectional };
@@ -69,7 +90,7 @@ struct Rpc {
   // The names of the RPC and of its fields, and the scope that its callers need.
   CallNames names;
   RpcKind kind = RpcKind::kUnary;
-  // Default instances of its messages.
+  // Default instances of its messages. `response` is null if the answers write themselves.
   const google::protobuf::Message* request = nullptr;
   const google::protobuf::Message* response = nullptr;
   // Whether the RPC has no side effect: clients may retry it, and proxies may cache the answer.
@@ -92,14 +113,12 @@ inline Rpc SideEffectFree(Rpc rpc) {
   return rpc;
 }
 
-// A row for a streaming RPC.
+// A row for a streaming RPC. `Response` is CallAnswer if the answers write themselves.
 template <typename Request, typename Response>
 Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::unique_ptr<CallWork>(Call&)>& work) {
-  return {.names = names,
-          .kind = kind,
-          .request = &Request::default_instance(),
-          .response = &Response::default_instance(),
-          .work = work};
+  Rpc rpc{.names = names, .kind = kind, .request = &Request::default_instance(), .work = work};
+  if constexpr (!std::is_same_v<Response, CallAnswer>) rpc.response = &Response::default_instance();
+  return rpc;
 }
 
 // For the standard services. Their requests name one item each, streams keep the request, and callers may be

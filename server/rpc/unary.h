@@ -7,11 +7,14 @@
 //   AnswerLater<Request, Response>(names, [](CallRecord& record, Request request, auto answer) -> absl::Status {...})
 //   for handlers that answer later. After OK, `answer`, an Answerer, is called once with an absl::StatusOr<Response>,
 //   at once or later, on any thread. An error ends the call at once.
+//
+// `Response` is CallAnswer if the answers write themselves.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -30,14 +33,14 @@ class UnaryWork : public CallWork {
 
   void Cancel(const absl::Status& /*reason*/) final { call_.record().Cancel(); }
   bool HasWork() const final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
-  std::optional<grpc::ByteBuffer> LastAnswer() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  std::optional<CallAnswer> LastAnswer() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return std::exchange(answer_, std::nullopt);
   }
 
   // Ends the work and the call, with an answer or with its error.
   template <typename Response>
-  void Answer(const absl::StatusOr<Response>& response) {
-    call_.End(EndWork(response));
+  void Answer(absl::StatusOr<Response> response) {
+    call_.End(EndWork(std::move(response)));
   }
   // The same with the answer that `make` returns; see Call::RunForAnswer.
   template <typename Make>
@@ -53,29 +56,34 @@ class UnaryWork : public CallWork {
   }
   // Ends the work, with an answer or with the error that this returns.
   template <typename Response>
-  absl::Status EndWork(const absl::StatusOr<Response>& response) {
-    absl::StatusOr<grpc::ByteBuffer> bytes = Encode(response);
-    absl::Status status = bytes.status();
+  absl::Status EndWork(absl::StatusOr<Response> response) {
+    absl::StatusOr<CallAnswer> answer = Encode(std::move(response));
+    absl::Status status = answer.status();
     const MutexLock lock(call_.mutex());
     in_work_ = false;
-    if (status.ok()) answer_ = *std::move(bytes);
+    if (status.ok()) {
+      answer_ = *std::move(answer);
+    } else {
+      call_.NoteEnd(status);  // together with the end of the work, so that no thread ends the call with OK
+    }
     return status;
   }
 
  private:
-  template <typename Response>
-  absl::StatusOr<grpc::ByteBuffer> Encode(const absl::StatusOr<Response>& response) {
-    LS_RETURN_IF_ERROR(response.status());
-    LS_RETURN_IF_ERROR(call_.HoldAnswer(*response));
-    return SerializeMessage(*response);
+  template <typename Message>
+  absl::StatusOr<CallAnswer> Encode(absl::StatusOr<Message> message) {
+    LS_RETURN_IF_ERROR(message.status());
+    LS_RETURN_IF_ERROR(call_.HoldAnswer(*message));
+    return call_.Encode(*std::move(message));
   }
+  static absl::StatusOr<CallAnswer> Encode(absl::StatusOr<CallAnswer> answer) { return answer; }
 
   Call& call_;
   bool in_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
-  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
+  std::optional<CallAnswer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
-// Answers a call once, by any thread. It holds the call.
+// Answers a call once, by any thread: with a message, or with a CallAnswer that writes itself. It holds the call.
 template <typename Response>
 class Answerer final {
  public:
@@ -84,8 +92,8 @@ class Answerer final {
   void operator()(absl::StatusOr<Response> response) const {
     From([response = std::move(response)]() mutable { return std::move(response); });
   }
-  // Encodes the answer in this thread, which reads messages.
-  void AtOnce(const absl::StatusOr<Response>& response) const { work_->Answer(response); }
+  // Encodes a message in this thread, which reads messages.
+  void AtOnce(absl::StatusOr<Response> response) const { work_->Answer(std::move(response)); }
   // See UnaryWork::AnswerFrom. `make` returns an absl::StatusOr<Response>.
   template <typename Make>
   void From(Make make) const {
@@ -96,11 +104,15 @@ class Answerer final {
   std::shared_ptr<UnaryWork> work_;
 };
 
-// A callback for a result: answers with what `convert` makes of it.
+// A callback for a result: answers with what `convert` makes of it, at once if that writes itself later.
 template <typename Response, typename Convert>
 auto Answering(const Answerer<Response>& answer, Convert convert) {
   return [answer, convert = std::move(convert)](auto result) {
-    answer.From([convert, result = std::move(result)]() mutable { return convert(std::move(result)); });
+    if constexpr (std::is_same_v<Response, CallAnswer>) {
+      answer.AtOnce(convert(std::move(result)));
+    } else {
+      answer.From([convert, result = std::move(result)]() mutable { return convert(std::move(result)); });
+    }
   };
 }
 

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 #include "server/admission/call_record.h"
-#include "server/admission/stream_events.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/stream_events.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
@@ -54,7 +54,7 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
       call.texts.push_back({.kind = TextInput::Kind::kText, .text = text});
     }
     Begin([&] {
-      return ScoreTexts(record_, call, [self = shared_from_this()](absl::StatusOr<ScoreResult> result) {
+      return ScoreText(record_, call, [self = shared_from_this()](absl::StatusOr<ScoreResult> result) {
         if (!result.ok()) return self->End(result.status());
         for (const ScoredText& text : result->texts) self->lines_.push_back(LineOf(text));
         self->End(absl::OkStatus());

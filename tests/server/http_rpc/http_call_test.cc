@@ -15,7 +15,6 @@
 #include "absl/time/clock.h"
 #include "server/http/http_endpoints.h"
 #include "server/http_rpc/connect_codec.h"
-#include "server/http_rpc/connect_front.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/open_inference_v2/rest_front.h"
 #include "server/open_inference_v2/rpcs.h"

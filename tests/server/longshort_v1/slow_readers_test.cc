@@ -16,7 +16,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "longshort/v1/inference.grpc.pb.h"
-#include "server/rpc/call.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
@@ -34,6 +33,11 @@ std::string Text(int n) { return absl::StrFormat("%0*d", kDeltaBytes, n); }
 
 void Push(core::GenerationListener& listener, int n) {
   listener.OnDelta({.bytes = Text(n), .tokens = {core::GeneratedToken()}});
+}
+
+grpc::ByteBuffer BytesOf(const google::protobuf::Message& message) {
+  const grpc::Slice bytes(message.SerializeAsString());
+  return grpc::ByteBuffer(&bytes, 1);
 }
 
 // A unary call whose client sends its request but does not read.
@@ -226,7 +230,7 @@ TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
 
 TEST_F(SlowReadersTest, AnUnreadAnswerEndsItsCall) {
   SetPatience(absl::Milliseconds(200));
-  UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
+  UnreadCall call(channel_, "/longshort.v1.Inference/Generate", BytesOf(request_));
   AnswerAtLength();
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call has not ended";
   EXPECT_THAT(metrics_.Serialize(), HasSubstr(R"(longshort_slow_readers_cancelled_total{rpc="Generate"} 1)"));
@@ -234,7 +238,7 @@ TEST_F(SlowReadersTest, AnUnreadAnswerEndsItsCall) {
 }
 
 TEST_F(SlowReadersTest, APendingAnswerHoldsNoModel) {
-  const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
+  const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", BytesOf(request_));
   const std::weak_ptr<core::ServedModel> model = *models_->Find("speaker", 1);
   AnswerAtLength();
   ASSERT_TRUE(models_->Unload("speaker", 1).ok());
@@ -248,7 +252,7 @@ TEST_F(SlowReadersTest, APendingAnswerHoldsNoModel) {
 TEST_F(SlowReadersTest, UnreadAnswersEndWhenTheirMemoryIsFull) {
   constexpr int64_t kAnswerBytes = 50 * static_cast<int64_t>(kDeltaBytes), kBytes = int64_t{1} << 20;
   SetPatience(absl::Seconds(30), kBytes);
-  const grpc::ByteBuffer request = *SerializeMessage(request_);
+  const grpc::ByteBuffer request = BytesOf(request_);
   std::vector<std::unique_ptr<UnreadCall>> calls;
   for (int i = 0; i < 100; ++i) {
     calls.push_back(std::make_unique<UnreadCall>(channel_, "/longshort.v1.Inference/Generate", request));

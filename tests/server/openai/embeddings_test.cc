@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 
@@ -53,24 +55,21 @@ TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"input": ["a", 1]})"), HasSubstr("input[1] is 1; it must be a string"));
 }
 
-// The body of an answer with one embedding, to a request with this format.
-nlohmann::json AnswerIn(const std::string& format) {
-  const auto codec = MakeEmbeddingsCodec(kLimits);
-  HttpRequest request;
-  request.body = R"({"input": "a", "encoding_format": ")" + format + R"("})";
-  openai::EmbeddingsRequest read;
-  MemoryMeter meter;
-  EXPECT_TRUE(codec->ReadRequest(request, read, meter).ok());
-  openai::EmbeddingsAnswer answer;
-  answer.set_model("m\"");
-  answer.set_prompt_tokens(7);
-  for (const float value : {0.1F, -2.0F, 1e-20F}) answer.add_embeddings()->add_values(value);
-  answer.mutable_embeddings(0)->add_values(1);
-  return nlohmann::json::parse(codec->WriteAnswer(answer)->body);
+// The body of an answer with three embeddings.
+nlohmann::json AnswerWith(bool in_base64) {
+  EmbedResult result;
+  result.model.name = "m\"";
+  result.usage.prompt_tokens = 7;
+  for (std::vector<float> values : {std::vector<float>{0.1F, 1}, {-2}, {1e-20F}}) {
+    Embedding embedding;
+    embedding.values = std::move(values);
+    result.embeddings.emplace_back(std::move(embedding));
+  }
+  return nlohmann::json::parse(EmbeddingsJson(result, in_base64));
 }
 
 TEST(Embeddings, AnAnswerHasOpenAisForm) {
-  const nlohmann::json floats = AnswerIn("float");
+  const nlohmann::json floats = AnswerWith(false);
   EXPECT_EQ(floats["object"], "list");
   EXPECT_EQ(floats["model"], "m\"");
   EXPECT_EQ(floats["usage"], nlohmann::json({{"prompt_tokens", 7}, {"total_tokens", 7}}));
@@ -78,7 +77,7 @@ TEST(Embeddings, AnAnswerHasOpenAisForm) {
   EXPECT_EQ(floats["data"][0], nlohmann::json({{"object", "embedding"}, {"index", 0}, {"embedding", {0.1, 1}}}));
   EXPECT_EQ(floats["data"][2]["embedding"][0], 1e-20);
   // 0.1 is 0x3dcccccd, and 1 is 0x3f800000.
-  EXPECT_EQ(AnswerIn("base64")["data"][0]["embedding"], "zczMPQAAgD8=");
+  EXPECT_EQ(AnswerWith(true)["data"][0]["embedding"], "zczMPQAAgD8=");
 }
 
 }  // namespace longshort::server::embeddings_test

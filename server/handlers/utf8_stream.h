@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 
-namespace longshort::core {
+namespace longshort::server {
 
 // Holds back the bytes of an incomplete character. Bytes that are not UTF-8 become U+FFFD, one for each maximal
 // subpart: the longest beginning of a well-formed character, or else a single byte (Unicode 15, section 3.9, the
@@ -25,4 +25,4 @@ class Utf8Stream {
   std::string held_;  // the beginning of a character
 };
 
-}  // namespace longshort::core
+}  // namespace longshort::server

@@ -1,6 +1,6 @@
-#include "core/sampling/utf8_stream.h"
+#include "server/handlers/utf8_stream.h"
 
-namespace longshort::core {
+namespace longshort::server {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -37,4 +37,4 @@ void Utf8Stream::AppendByte(char byte, std::string& text) {
   held_.clear();
 }
 
-}  // namespace longshort::core
+}  // namespace longshort::server

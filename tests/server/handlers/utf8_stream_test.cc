@@ -1,4 +1,4 @@
-#include "core/sampling/utf8_stream.h"
+#include "server/handlers/utf8_stream.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::core::utf8_stream_test {
+namespace longshort::server::utf8_stream_test {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
@@ -132,4 +132,4 @@ TEST(Utf8Stream, GivesTheSameValidTextHoweverTheBytesAreCut) {
   }
 }
 
-}  // namespace longshort::core::utf8_stream_test
+}  // namespace longshort::server::utf8_stream_test

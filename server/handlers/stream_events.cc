@@ -1,4 +1,4 @@
-#include "server/admission/stream_events.h"
+#include "server/handlers/stream_events.h"
 
 #include <algorithm>
 #include <iterator>
