@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace longshort::client {
 namespace {
@@ -125,13 +125,14 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
   return absl::StrCat("[", std::string(filled, '#'), std::string(kProgressBarLength - filled, '-'), "]  ", text);
 }
 
-ProgressBar::ProgressBar(Terminal& terminal, Options options)
-    : terminal_(terminal), options_(std::move(options)), start_(absl::Now()), drawn_(start_) {
+ProgressBar::ProgressBar(Terminal& terminal, Options options, const Clock& clock)
+    : terminal_(terminal), options_(std::move(options)), clock_(clock), start_(clock.Now()), drawn_(start_) {
   if (!terminal_.error_is_terminal || options_.quiet) return;
   if (options_.total != 1) Draw(start_);
   const auto redraw = [this] {
     const MutexLock lock(mutex_);
-    if (!hidden_) Draw(absl::Now());
+    const absl::Time now = clock_.Now();
+    if (!hidden_) Draw(now);
   };
   redraw_.Start("the thread that redraws the progress", {.interval = kRedraw, .run = redraw}).IgnoreError();
 }
@@ -139,14 +140,14 @@ ProgressBar::ProgressBar(Terminal& terminal, Options options)
 ProgressBar::~ProgressBar() {
   Hide();
   redraw_.Stop();
-  if (has_lines_) WriteLine(absl::Now());
+  if (has_lines_) WriteLine(clock_.Now());
 }
 
 void ProgressBar::Advance() {
   const MutexLock lock(mutex_);
   ++done_;
   hidden_ = false;
-  const absl::Time now = absl::Now();
+  const absl::Time now = clock_.Now();
   if (!terminal_.error_is_terminal) {
     if (now - drawn_ >= options_.line_interval && !options_.quiet) WriteLine(now);
   } else if ((!shown_ || now - drawn_ >= kInterval) && options_.total != 1 && !options_.quiet) {
