@@ -17,6 +17,7 @@
 #include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 #include "models/language_model/language_model.h"
+#include "tests/core/fakes/stream_pages.h"
 
 namespace longshort {
 namespace {
@@ -65,8 +66,9 @@ void Read(benchmark::State& state, const std::string& directory, const std::stri
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
   const std::unique_ptr<models::LanguageModel> replica = loaded->NewReplica({}).value();
   models::LanguageModel& model = *replica;
-  // Twice what a stream reserves: a piece may be longer than the reservation's block.
-  const auto cache = core::PagedCache::Create(model, core::PagesForStreams(model.info(), 2));
+  // A piece may be longer than the block that a stream's reservation is for.
+  const models::CachePages more = core::StreamPages::Needed(model.info(), 2 * kPieceTokens);
+  const auto cache = core::PagedCache::Create(model, core::PagesForStreams(model.info(), 1) + more);
   if (!cache.ok()) return state.SkipWithError(cache.status().ToString().c_str());
 
   Stream stream(model, **cache);

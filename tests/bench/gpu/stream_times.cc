@@ -106,7 +106,7 @@ class Bench {
   absl::Status CopyFirstStream() {
     const int64_t position = streams_.front().sequence->position();
     if (position == 0) return absl::OkStatus();
-    const std::vector<int32_t> tokens(position, 0);
+    const std::vector<int32_t> tokens(position + 1, 0);  // of which a session has not read the last
     const core::ParkedId first = cache_->Park(std::move(streams_.front().sequence));
     LS_ASSIGN_OR_RETURN(const core::ParkedPages pages, cache_->Export(first));
     for (BenchStream& stream : streams_) {
