@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace longshort::client {
 namespace {
@@ -125,28 +125,33 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
   return absl::StrCat("[", std::string(filled, '#'), std::string(kProgressBarLength - filled, '-'), "]  ", text);
 }
 
-ProgressBar::ProgressBar(Terminal& terminal, Options options)
+ProgressBar::ProgressBar(Terminal& terminal, Options options, const Clock& clock)
     : terminal_(terminal),
       options_(std::move(options)),
       is_visible_(terminal.error_is_terminal && !options_.quiet),
-      start_(absl::Now()),
+      clock_(clock),
+      start_(clock.Now()),
       drawn_(start_) {
   if (!is_visible_) return;
   if (options_.total != 1) Draw(start_);
   const auto redraw = [this] {
     const MutexLock lock(mutex_);
-    if (!hidden_) Draw(absl::Now());
+    const absl::Time now = clock_.Now();
+    if (!hidden_) Draw(now);
   };
   redraw_.Start("the thread that redraws the progress", {.interval = kRedraw, .run = redraw}).IgnoreError();
 }
 
-ProgressBar::~ProgressBar() { Hide(); }
+ProgressBar::~ProgressBar() {
+  Hide();
+  redraw_.Stop();
+}
 
 void ProgressBar::Advance() {
   const MutexLock lock(mutex_);
   ++done_;
   hidden_ = false;
-  const absl::Time now = absl::Now();
+  const absl::Time now = clock_.Now();
   if (is_visible_ && options_.total != 1 && (!shown_ || now - drawn_ >= kInterval)) Draw(now);
 }
 

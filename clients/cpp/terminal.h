@@ -17,6 +17,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 
@@ -119,7 +120,8 @@ class ProgressBar final {
     bool quiet = false;
   };
 
-  ProgressBar(Terminal& terminal, Options options);
+  // `terminal` and `clock` must outlive it.
+  ProgressBar(Terminal& terminal, Options options, const Clock& clock = SystemClock());
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -136,6 +138,7 @@ class ProgressBar final {
   Terminal& terminal_;
   const Options options_;
   const bool is_visible_;
+  const Clock& clock_;
   const absl::Time start_;
 
   Mutex mutex_;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/byte_order.h"
-#include "base/clock.h"
 #include "server/monitoring/process_metrics.h"
 
 namespace longshort::server {
@@ -50,16 +49,17 @@ bool IsServersFailure(const std::string& code) {
 
 }  // namespace
 
-LoadReport::LoadReport(const MetricFamilies& families, const Capacity& capacity)
+LoadReport::LoadReport(const MetricFamilies& families, const Capacity& capacity, const Clock& clock)
     : families_(families),
       capacity_(capacity),
-      next_update_(MonotonicNow() + kUpdateInterval),
+      clock_(clock),
+      next_update_(clock.Now() + kUpdateInterval),
       last_(ReadTotals()),
       bytes_(Serialize(last_, last_)) {}
 
 std::string LoadReport::Get() {
   MutexLock lock(mutex_);
-  if (const absl::Time now = MonotonicNow(); now >= next_update_) {
+  if (const absl::Time now = clock_.Now(); now >= next_update_) {
     next_update_ = now + kUpdateInterval;
     lock.Unlock();  // other callers get the previous report meanwhile
     Totals totals = ReadTotals();
@@ -71,7 +71,7 @@ std::string LoadReport::Get() {
 }
 
 LoadReport::Totals LoadReport::ReadTotals() const {
-  Totals totals{.at = MonotonicNow(), .cpu_seconds = ProcessCpuSeconds(), .models = {}};
+  Totals totals{.at = clock_.Now(), .cpu_seconds = ProcessCpuSeconds(), .models = {}};
   for (const prometheus::MetricFamily& family : families_.requests.Collect()) {
     for (const prometheus::ClientMetric& metric : family.metric) {
       totals.calls += metric.counter.value;

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "server/monitoring/metric_families.h"
 
@@ -23,8 +24,8 @@ class LoadReport final {
     int64_t memory_bytes = 0;  // 0 if unknown: then its utilization is not reported
   };
 
-  // Computes the load from `families`, which must outlive the report.
-  LoadReport(const MetricFamilies& families, const Capacity& capacity);
+  // Computes the load from `families`, which must outlive the report, like `clock`.
+  LoadReport(const MetricFamilies& families, const Capacity& capacity, const Clock& clock = SystemClock());
 
   // The load, at most a quarter of a second old, over the time since the previous update. The first caller after that
   // updates it; the others get a copy.
@@ -49,6 +50,7 @@ class LoadReport final {
 
   const MetricFamilies& families_;
   const Capacity capacity_;
+  const Clock& clock_;
 
   Mutex mutex_;
   absl::Time next_update_ ABSL_GUARDED_BY(mutex_);

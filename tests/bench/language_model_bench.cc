@@ -12,10 +12,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_pages.h"
+#include "core/cache/paged_cache.h"
 #include "models/families/language_model/transformer_ls.h"
-#include "tests/rings/ring_pages.h"
+#include "tests/core/fakes/stream_pages.h"
 
 namespace longshort {
 namespace {
@@ -25,31 +27,28 @@ constexpr int kPieceTokens = 256;
 // One stream, fed with made-up tokens.
 class Stream {
  public:
-  Stream(models::LanguageModel& model, RingPools& pools)
-      : model_(model), pages_(*RingPages::Acquire(pools, model.info(), kPieceTokens)), tokens_(kPieceTokens) {
+  Stream(models::LanguageModel& model, core::PagedCache& cache)
+      : model_(model), sequence_(*cache.Begin({}, 0, core::kAnyNumberOfTokens)), tokens_(kPieceTokens) {
     for (int64_t i = 0; i < kPieceTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
     }
   }
 
   absl::Status Read(int64_t count) {
-    const int64_t length = model_.info().segment_length;
     models::Slice slice;
     slice.tokens = absl::MakeConstSpan(tokens_).subspan(0, count);
-    slice.position = position_;
-    slice.segment_start = position_ / length * length;
     slice.logit_rows = 1;
-    pages_.FillIn(slice);
-    position_ += count;
-    return model_.Step({slice}).status();
+    LS_RETURN_IF_ERROR(sequence_->FillIn(slice));
+    LS_RETURN_IF_ERROR(model_.Step({slice}).status());
+    sequence_->OnRead(slice.tokens);
+    return absl::OkStatus();
   }
-  int64_t position() const { return position_; }
+  int64_t position() const { return sequence_->position(); }
 
  private:
   models::LanguageModel& model_;
-  RingPages pages_;
+  const std::unique_ptr<core::CachedSequence> sequence_;
   std::vector<int32_t> tokens_;
-  int64_t position_ = 0;
 };
 
 // What the server reserves for a stream of any length.
@@ -67,11 +66,12 @@ void Read(benchmark::State& state, const std::string& directory, const std::stri
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
   const std::unique_ptr<models::LanguageModel> replica = loaded->NewReplica({}).value();
   models::LanguageModel& model = *replica;
-  RingPools pools(PagesForRings(model.info(), kPieceTokens));
-  const absl::Status allocated = model.AllocateCache(PagesForRings(model.info(), kPieceTokens));
-  if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());
+  // A piece may be longer than the block that a stream's reservation is for.
+  const models::CachePages more = core::StreamPages::Needed(model.info(), 2 * kPieceTokens);
+  const auto cache = core::PagedCache::Create(model, core::PagesForStreams(model.info(), 1) + more);
+  if (!cache.ok()) return state.SkipWithError(cache.status().ToString().c_str());
 
-  Stream stream(model, pools);
+  Stream stream(model, **cache);
   const models::LanguageModelInfo& info = model.info();
   const int64_t full = info.memory_length + info.segment_length;
   while (stream.position() < full) {

@@ -1,6 +1,9 @@
+#include <atomic>
+#include <semaphore>
 #include <sstream>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "clients/cpp/terminal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -60,18 +63,33 @@ TEST_F(ProgressBarTest, NothingIsDrawnForOneItemOrWithoutATerminal) {
   EXPECT_EQ(error_.str(), "");
 }
 
+// Each look at it is 1.2 s after the one before.
+class SteppingClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    looks_.release();
+    return absl::UnixEpoch() + absl::Milliseconds(1200) * looked_++;
+  }
+  void WaitForLook() { looks_.acquire(); }
+
+ private:
+  mutable std::atomic<int> looked_ = 0;
+  mutable std::counting_semaphore<> looks_{0};
+};
+
 // A long document: nothing is done for a while, and the line goes on.
 TEST_F(ProgressBarTest, TheLineIsRedrawnWhileNothingIsDone) {
   Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
-  {
-    ProgressBar bar(terminal, {.unit = "documents", .total = 1});
-    absl::SleepFor(absl::Milliseconds(1200));
-    bar.Hide();
-    EXPECT_THAT(error_.str(), HasSubstr("0/1 documents  1 s"));
-    error_.str("");
-    absl::SleepFor(absl::Milliseconds(600));
-    EXPECT_EQ(error_.str(), "");
-  }
+  SteppingClock clock;
+  ProgressBar bar(terminal, {.unit = "documents", .total = 1}, clock);
+  clock.WaitForLook();  // the beginning
+  clock.WaitForLook();  // by the thread that redraws
+  bar.Hide();
+  EXPECT_THAT(error_.str(), HasSubstr("0/1 documents  1 s"));
+  error_.str("");
+  clock.WaitForLook();
+  bar.Hide();  // after that look
+  EXPECT_EQ(error_.str(), "");
 }
 
 TEST_F(ProgressBarTest, AQuietOneIsNotDrawn) {

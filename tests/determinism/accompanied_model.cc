@@ -1,13 +1,14 @@
 #include "tests/determinism/accompanied_model.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "tests/core/fakes/stream_pages.h"
 #include "tests/determinism/library_bits.h"
-#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
@@ -24,10 +25,16 @@ class AccompaniedModel final : public models::LanguageModel {
 
   const models::LanguageModelInfo& info() const override { return model_->info(); }
   absl::Status AllocateCache(const models::CachePages& pages) override {
-    const models::CachePages more = PagesForRings(info(), TokensOfCompany(info()));
-    LS_RETURN_IF_ERROR(model_->AllocateCache(
-        {pages.window + more.window, pages.segment + more.segment, pages.open_chunk + more.open_chunk}));
-    return MakeCompany(pages);
+    const models::CachePages more = core::StreamPages::Needed(info(), TokensOfCompany(info()));
+    LS_RETURN_IF_ERROR(model_->AllocateCache(pages + more));
+    core::FreePages free(more, pages);
+    pages_ = std::make_unique<core::StreamPages>(info(), TokensOfCompany(info()), free);
+    tokens_.assign(TokensOfCompany(info()), 1);
+    company_ = {};
+    company_.tokens = tokens_;
+    company_.logit_rows = kEnoughRows;
+    pages_->FillIn(company_);
+    return absl::OkStatus();
   }
   absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override {
     std::vector<models::Slice> all(slices.begin(), slices.end());
@@ -48,30 +55,10 @@ class AccompaniedModel final : public models::LanguageModel {
   }
 
  private:
-  // The same text from its first token on, in every step. `first`: the numbers of its first pages.
-  absl::Status MakeCompany(const models::CachePages& first) {
-    tokens_.assign(TokensOfCompany(info()), 1);
-    company_ = {};
-    company_.tokens = tokens_;
-    company_.logit_rows = kEnoughRows;
-    RingPools pools(PagesForRings(info(), TokensOfCompany(info())));
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info(), TokensOfCompany(info())));
-    pages.FillIn(company_);
-    const auto own = [](models::PageRange& range, std::vector<models::PageId>& ids, int64_t before) {
-      ids.assign(range.ids.begin(), range.ids.end());
-      for (models::PageId& id : ids) id = id == models::kZeroPage ? id : id + static_cast<models::PageId>(before);
-      range.ids = ids;
-    };
-    own(company_.window_pages, window_, first.window);
-    own(company_.memory_pages, memory_, first.segment);
-    own(company_.segment_pages, segment_, first.segment);
-    company_.open_chunk += static_cast<models::PageId>(first.open_chunk);
-    return absl::OkStatus();
-  }
-
   const std::unique_ptr<models::LanguageModel> model_;
+  // The same text from its first token on, in every step.
   std::vector<int32_t> tokens_;
-  std::vector<models::PageId> window_, memory_, segment_;
+  std::unique_ptr<core::StreamPages> pages_;
   models::Slice company_;
 };
 

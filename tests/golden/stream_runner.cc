@@ -8,24 +8,16 @@
 
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
-#include "tests/rings/ring_pages.h"
+#include "tests/core/fakes/stream_pages.h"
 
 namespace longshort {
 namespace {
 
-// Puts the free pages of a pool in random order.
-absl::Status Shuffle(RingPool& pool, std::mt19937_64& random) {
-  LS_ASSIGN_OR_RETURN(std::vector<models::PageId> pages, pool.Acquire(pool.free()));
-  std::shuffle(pages.begin(), pages.end(), random);
-  pool.Release(pages);
-  return absl::OkStatus();
-}
-
 // A stream on its way: what has been fed, and the pages that hold its state.
 class RunningStream final {
  public:
-  RunningStream(const CutStream& cut, int64_t vocabulary_size, RingPages pages)
-      : cut_(cut), vocabulary_size_(vocabulary_size), pages_(std::move(pages)) {}
+  RunningStream(const CutStream& cut, const models::LanguageModelInfo& info, core::FreePages& free)
+      : cut_(cut), vocabulary_size_(info.vocabulary_size), pages_(info, cut.stream->length(), free) {}
 
   int64_t steps() const { return static_cast<int64_t>(cut_.lengths.size()); }
   // Length of the slice at this step; 0 once the stream is over.
@@ -81,30 +73,9 @@ class RunningStream final {
 
   const CutStream& cut_;
   int64_t vocabulary_size_;
-  RingPages pages_;
+  core::StreamPages pages_;
   int64_t position_ = 0;
 };
-
-int64_t LongestSlice(absl::Span<const CutStream> streams) {
-  int64_t longest = 1;
-  for (const CutStream& stream : streams) {
-    for (const int64_t length : stream.lengths) longest = std::max(longest, length);
-  }
-  return longest;
-}
-
-// Gives every stream its pages. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<std::vector<RunningStream>> Start(const models::LanguageModelInfo& info,
-                                                 absl::Span<const CutStream> streams, RingPools& pools) {
-  const int64_t longest = LongestSlice(streams);
-  std::vector<RunningStream> running;
-  running.reserve(streams.size());
-  for (const CutStream& stream : streams) {
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, longest, stream.stream->length()));
-    running.emplace_back(stream, info.vocabulary_size, std::move(pages));
-  }
-  return running;
-}
 
 // One step: everybody's slice at once.
 absl::Status RunStep(models::LanguageModel& model, int64_t step, std::vector<RunningStream>& running,
@@ -132,17 +103,20 @@ absl::Status RunStep(models::LanguageModel& model, int64_t step, std::vector<Run
 }  // namespace
 
 models::CachePages PagesForStreams(const models::LanguageModel& model, absl::Span<const CutStream> streams) {
-  return PagesForRings(model.info(), LongestSlice(streams)) * static_cast<int64_t>(streams.size());
+  models::CachePages pages;
+  for (const CutStream& cut : streams) pages = pages + core::StreamPages::Needed(model.info(), cut.stream->length());
+  return pages;
 }
 
 absl::StatusOr<Comparison> RunStreams(models::LanguageModel& model, absl::Span<const CutStream> streams,
                                       uint64_t seed) {
-  RingPools pools(PagesForStreams(model, streams));
+  core::FreePages free(PagesForStreams(model, streams));
   std::mt19937_64 random(seed);
-  for (RingPool* pool : {&pools.window, &pools.segment, &pools.open_chunk}) {
-    LS_RETURN_IF_ERROR(Shuffle(*pool, random));
-  }
-  LS_ASSIGN_OR_RETURN(std::vector<RunningStream> running, Start(model.info(), streams, pools));
+  for (auto* pages : {&free.window, &free.segment, &free.open_chunk})
+    std::shuffle(pages->begin(), pages->end(), random);
+  std::vector<RunningStream> running;
+  running.reserve(streams.size());
+  for (const CutStream& cut : streams) running.emplace_back(cut, model.info(), free);
   int64_t steps = 0;
   for (const RunningStream& stream : running) steps = std::max(steps, stream.steps());
   Comparison comparison;

@@ -23,11 +23,11 @@
 #include "base/option_table.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
+#include "core/cache/paged_cache.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "models/families/load_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"
-#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
@@ -50,25 +50,24 @@ void AddRow(absl::Span<const float> logits, int32_t token, Reading& reading) {
 
 absl::StatusOr<Reading> Read(models::LanguageModel& model, absl::Span<const int32_t> tokens, int64_t piece) {
   const models::LanguageModelInfo& info = model.info();
-  const models::CachePages needed = PagesForRings(info, piece);
-  LS_RETURN_IF_ERROR(model.AllocateCache(needed));
-  RingPools pools(needed);
-  LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, piece));
-  Reading reading;
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<core::PagedCache> cache,
+                      core::PagedCache::Create(model, core::PagesForStreams(info, 2)));
   const auto count = static_cast<int64_t>(tokens.size());
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<core::CachedSequence> sequence, cache->Begin(tokens, 0, count));
+  Reading reading;
   const absl::Time begin = absl::Now();
-  for (int64_t position = 0; position < count; position += piece) {
+  while (sequence->position() < count) {
+    const int64_t position = sequence->position();
     models::Slice slice;
-    slice.tokens = tokens.subspan(position, piece);
-    slice.position = position;
-    slice.segment_start = position / info.segment_length * info.segment_length;
+    slice.tokens = tokens.subspan(position, sequence->MaxTokens(std::min(piece, count - position)));
     slice.logit_rows = static_cast<int64_t>(slice.tokens.size());
-    pages.FillIn(slice);
+    LS_RETURN_IF_ERROR(sequence->FillIn(slice));
     LS_ASSIGN_OR_RETURN(const models::StepResult result, model.Step({slice}));
     for (int64_t row = 0; row < slice.logit_rows && position + row + 1 < count; ++row) {
       AddRow(result.logits.subspan(row * info.vocabulary_size, info.vocabulary_size), tokens[position + row + 1],
              reading);
     }
+    sequence->OnRead(slice.tokens);
   }
   reading.took = absl::Now() - begin;
   return reading;

@@ -138,3 +138,14 @@ def _builder(
         .not_valid_before(begin)
         .not_valid_after(end)
     )
+
+
+def write_pairs(folder: Path, authority: Authority, clients: Authority) -> None:
+    """The authorities' certificates (ca.pem, clients.pem, strangers.pem) and pairs: the server's, alice's, and that of
+    mallory, whom strangers have signed."""
+    strangers = Authority("strangers")
+    for name, one in (("ca", authority), ("clients", clients), ("strangers", strangers)):
+        write_at_once(folder / f"{name}.pem", one.pem)
+    authority.server().write(folder, "server")
+    clients.client("alice").write(folder, "alice")
+    strangers.client("mallory").write(folder, "mallory")

@@ -46,6 +46,24 @@ def lines_and_left_out(log: str, of: str) -> int:
     return len(lines) + sum(int(count) for line in lines for count in re.findall(r"left_out=(\d+)$", line))
 
 
+def account_for_lines(log: Callable[[], str], of: str, count: int, cause: Callable[[], object]) -> None:
+    """Returns once the log accounts for all of `count` lines, and for those that `cause` causes. Of such lines one is
+    written in a second, with the number of those left out before it."""
+
+    def is_complete() -> bool:
+        nonlocal count
+        cause()
+        count += 1
+        latest = time.monotonic() + 1
+        while lines_and_left_out(log(), of) != count:
+            if time.monotonic() > latest:
+                return False
+            time.sleep(0.02)
+        return True
+
+    wait_until(is_complete)
+
+
 def workers(count: int) -> str:
     """The option that gives each model so many workers."""
     return "--devices=" + (",".join(f"emulated:{gpu}" for gpu in range(count)) if ON_GPUS else f"cpu:{count}")

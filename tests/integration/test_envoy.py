@@ -218,6 +218,7 @@ def test_a_client_comes_back_when_all_servers_were_full(api: SimpleNamespace, re
             assert all(call.result() for call in calls)
 
 
+@pytest.mark.not_sanitized("a minute and more of tokens; test_stopping and the next test stop servers, too")
 def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
     api: SimpleNamespace, repository: Path, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:

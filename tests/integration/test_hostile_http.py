@@ -9,6 +9,7 @@ import json
 import os
 import random
 import resource
+import select
 import socket
 import struct
 import termios
@@ -242,21 +243,31 @@ def test_the_number_of_connections_respects_the_limit_of_files(repository: Path,
             grpc.channel_ready_future(channel).result(timeout=20)
 
 
+def unread_bytes(connection: socket.socket) -> int:
+    return struct.unpack("i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
+
+
 def test_pipelined_requests_whose_answers_are_not_read(repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path, environment=MEASURED) as server, ExitStack() as stack:
         server.http("/metrics")
         server.forget_peak_memory()
         before = server.peak_memory()
         request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000
-        for _ in range(20):
-            connection = stack.enter_context(connect(server))
+        connections = [stack.enter_context(connect(server)) for _ in range(20)]
+        for connection in connections:
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 for _ in range(200):
                     connection.send(request)
-        assert lives(server)
-        time.sleep(1)
-        assert lives(server)
+
+        def received() -> list[int]:
+            return [unread_bytes(connection) for connection in connections]
+
+        def nothing_more_comes() -> bool:
+            before = received()
+            return lives(server) and min(before) > 0 and received() == before
+
+        wait_until(nothing_more_comes)
         assert server.peak_memory() - before < 64 << 20
 
 
@@ -295,21 +306,22 @@ IMPORT = head(
 
 
 def holding_calls(server: Server, source: str, stack: ExitStack, authorization: str | None = None) -> int:
-    """Begins 30 calls whose bodies never come. Returns how many of them are refused."""
+    """Begins 30 calls whose bodies never come. Returns how many of them are refused: 8, or more."""
     more = b"" if authorization is None else b"Authorization: %b\r\n\r\n" % authorization.encode()
     connections = [stack.enter_context(connect(server, source)) for _ in range(30)]
     for connection in connections:
         connection.sendall(IMPORT if authorization is None else IMPORT[:-2] + more)
     wait_until(lambda: server.metric("longshort_http_connections_open") >= 30)
-    time.sleep(1)
-    refused = 0
-    for connection in connections:
-        connection.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            received = connection.recv(1 << 16)
-            assert b"calls by HTTP in progress, as many as" in received, received
-            refused += 1
-    return refused
+
+    def refused() -> list[socket.socket]:
+        return select.select(connections, [], [], 0)[0]
+
+    wait_until(lambda: len(refused()) >= 8)
+    assert lives(server) and lives(server), "it has taken all that it was sent before"
+    for connection in refused():
+        received = connection.recv(1 << 16, socket.MSG_PEEK)
+        assert b"calls by HTTP in progress, as many as" in received, received
+    return len(refused())
 
 
 def test_one_client_leaves_room_for_the_calls_of_others(repository: Path, tmp_path: Path) -> None:

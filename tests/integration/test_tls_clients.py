@@ -14,7 +14,7 @@ from pathlib import Path
 import longshort
 import pytest
 
-from integration.certificates import DAY, Authority, write_at_once
+from integration.certificates import DAY, Authority, write_at_once, write_pairs
 from integration.server_process import BINARY, Server
 
 CLIENT = BINARY.with_name("longshort")
@@ -25,12 +25,7 @@ LOAD = BINARY.with_name("longshort-load")
 def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clients: Authority) -> Path:
     """ca.pem, clients.pem, and pairs that are right and wrong."""
     made = tmp_path_factory.mktemp("certificates")
-    write_at_once(made / "ca.pem", authority.pem)
-    write_at_once(made / "clients.pem", clients.pem)
-    write_at_once(made / "strangers.pem", Authority("strangers").pem)
-    authority.server().write(made, "server")
-    clients.client("alice").write(made, "alice")
-    Authority("strangers").client("mallory").write(made, "mallory")
+    write_pairs(made, authority, clients)
     clients.client("late", end=-DAY / 2).write(made, "late")
     return made
 

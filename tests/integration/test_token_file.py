@@ -18,7 +18,7 @@ import pytest
 from integration import expect, tokens
 from integration.access_calls import DENIED, EXHAUSTED, UNAUTHENTICATED, Calls, metrics, wait_until_taken
 from integration.certificates import Authority, write_at_once
-from integration.server_process import BINARY, Server, lines_and_left_out, run, wait_until
+from integration.server_process import BINARY, Server, account_for_lines, run, wait_until
 from integration.tokens import bearer
 
 CLIENT = BINARY.with_name("longshort")
@@ -69,9 +69,7 @@ def test_refused_strangers_share_a_line_a_second(api: SimpleNamespace, repositor
         for _ in range(5):
             with expect.error(grpc.StatusCode.NOT_FOUND):
                 calls.tokenize(bearer("a"), model="other")
-        time.sleep(1.1)
-        are_refused(1, "guess")
-        wait_until(lambda: lines_and_left_out(server.log(), "code=UNAUTHENTICATED") == 101)
+        account_for_lines(server.log, "code=UNAUTHENTICATED", 100, lambda: are_refused(1, "guess"))
         assert server.log().count("code=UNAUTHENTICATED") < 50
         assert server.log().count("code=NOT_FOUND") == 5, "an identity's calls have a line each"
 

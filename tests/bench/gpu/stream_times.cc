@@ -10,11 +10,11 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
+#include "core/cache/paged_cache.h"
 #include "models/families/costs.h"
 #include "models/families/describe.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "tests/bench/gpu/device_tools.h"
-#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
@@ -23,36 +23,18 @@ namespace {
 constexpr int64_t kReadTokens = 64;
 
 struct BenchStream {
-  RingPages pages;
-  int64_t max_in_slice = 0;
-  int64_t position = 0;
-  std::vector<int32_t> tokens = {};  // the next ones
+  std::unique_ptr<core::CachedSequence> sequence;
+  int64_t step_tokens = 0;
+  std::vector<int32_t> tokens = {};  // of the last slice
 
   // A slice of the next `count` tokens, which stays valid until the next call.
-  models::Slice Next(const models::LanguageModelInfo& info, int64_t count, std::mt19937_64& random) {
+  absl::StatusOr<models::Slice> Next(const models::LanguageModelInfo& info, int64_t count, std::mt19937_64& random) {
     tokens.resize(count);
     for (int32_t& token : tokens) token = static_cast<int32_t>(random() % info.vocabulary_size);
-    models::Slice slice = At(info, position);
+    models::Slice slice;
     slice.tokens = tokens;
     slice.logit_rows = 1;
-    pages.FillIn(slice);
-    position += count;
-    return slice;
-  }
-  // What a query at `from` sees.
-  models::Slice Seen(const models::LanguageModelInfo& info, int64_t from) {
-    tokens.assign(1, 0);
-    models::Slice slice = At(info, from);
-    slice.tokens = tokens;
-    pages.FillIn(slice);
-    return slice;
-  }
-
- private:
-  static models::Slice At(const models::LanguageModelInfo& info, int64_t position) {
-    models::Slice slice;
-    slice.position = position;
-    slice.segment_start = position / info.segment_length * info.segment_length;
+    LS_RETURN_IF_ERROR(sequence->FillIn(slice));
     return slice;
   }
 };
@@ -62,13 +44,19 @@ class Bench {
   Bench(models::LanguageModel& model, const StreamWork& work) : model_(model), work_(work) {}
 
   absl::Status Prepare() {
-    const int64_t max = std::max(work_.step_tokens, kReadTokens);
-    models::CachePages needed = PagesForRings(model_.info(), max) * work_.streams;
-    if (work_.prompt_tokens > 0) needed = Sum(needed, PagesForRings(model_.info(), work_.prompt_tokens));
-    LS_RETURN_IF_ERROR(model_.AllocateCache(needed));
-    pools_ = std::make_unique<RingPools>(needed);
-    for (int64_t i = 0; i < work_.streams; ++i) LS_RETURN_IF_ERROR(Add(streams_, max));
-    if (work_.prompt_tokens > 0) LS_RETURN_IF_ERROR(Add(prompts_, work_.prompt_tokens));
+    const int64_t prompts = work_.prompt_tokens > 0 ? 1 : 0;
+    const models::CachePages capacity = core::PagesForStreams(model_.info(), work_.streams + prompts) +
+                                        PagesOfSlice(std::max(work_.step_tokens, kReadTokens)) * work_.streams +
+                                        PagesOfSlice(work_.prompt_tokens) * prompts;
+    LS_ASSIGN_OR_RETURN(cache_, core::PagedCache::Create(model_, capacity));
+    for (std::vector<BenchStream>* streams : {&streams_, &prompts_}) {
+      const bool are_prompts = streams == &prompts_;
+      streams->resize(are_prompts ? prompts : work_.streams);
+      for (BenchStream& stream : *streams) {
+        stream.step_tokens = are_prompts ? work_.prompt_tokens : work_.step_tokens;
+        LS_ASSIGN_OR_RETURN(stream.sequence, cache_->Begin({}, 0, core::kAnyNumberOfTokens));
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -76,14 +64,16 @@ class Bench {
     const models::LanguageModelInfo& info = model_.info();
     const int64_t tokens = work_.read_before < 0 ? info.memory_length + info.segment_length : work_.read_before;
     const auto read = [&](BenchStream& stream) -> absl::Status {
-      while (stream.position < tokens) {
-        const int64_t count = std::min(stream.max_in_slice, tokens - stream.position);
-        LS_RETURN_IF_ERROR(model_.Step({stream.Next(info, count, random_)}).status());
+      while (stream.sequence->position() < tokens) {
+        const int64_t count = std::min(std::max(stream.step_tokens, kReadTokens), tokens - stream.sequence->position());
+        LS_ASSIGN_OR_RETURN(const models::Slice slice, stream.Next(info, count, random_));
+        LS_RETURN_IF_ERROR(model_.Step({slice}).status());
+        stream.sequence->OnRead(stream.tokens);
       }
       return absl::OkStatus();
     };
     LS_RETURN_IF_ERROR(read(streams_.front()));
-    for (size_t i = 1; i < streams_.size(); ++i) LS_RETURN_IF_ERROR(Copy(streams_.front(), streams_[i]));
+    LS_RETURN_IF_ERROR(CopyFirstStream());
     for (BenchStream& prompt : prompts_) LS_RETURN_IF_ERROR(read(prompt));
     return absl::OkStatus();
   }
@@ -91,45 +81,49 @@ class Bench {
   // Of one step.
   absl::StatusOr<absl::Duration> Step() {
     std::vector<models::Slice> slices;
-    for (BenchStream& stream : streams_) slices.push_back(stream.Next(model_.info(), work_.step_tokens, random_));
-    for (BenchStream& prompt : prompts_) slices.push_back(prompt.Next(model_.info(), work_.prompt_tokens, random_));
+    for (std::vector<BenchStream>* streams : {&streams_, &prompts_}) {
+      for (BenchStream& stream : *streams) {
+        LS_ASSIGN_OR_RETURN(slices.emplace_back(), stream.Next(model_.info(), stream.step_tokens, random_));
+      }
+    }
     const absl::Time begin = absl::Now();
     LS_RETURN_IF_ERROR(model_.Step(slices).status());
-    return absl::Now() - begin;
+    const absl::Duration took = absl::Now() - begin;
+    for (std::vector<BenchStream>* streams : {&streams_, &prompts_}) {
+      for (BenchStream& stream : *streams) stream.sequence->OnRead(stream.tokens);
+    }
+    return took;
   }
 
  private:
-  static models::CachePages Sum(const models::CachePages& a, const models::CachePages& b) {
-    return {a.window + b.window, a.segment + b.segment, a.open_chunk + b.open_chunk};
-  }
-  absl::Status Add(std::vector<BenchStream>& streams, int64_t max) {
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(*pools_, model_.info(), max));
-    streams.push_back({.pages = std::move(pages), .max_in_slice = max});
-    return absl::OkStatus();
+  // What a slice of so many tokens needs at most beyond its stream's reservation.
+  models::CachePages PagesOfSlice(int64_t tokens) const {
+    const models::LanguageModelInfo& info = model_.info();
+    const int64_t vectors = tokens / info.chunk_size * info.chunk_rank;
+    return {.window = tokens / info.rows_per_page + 1, .segment = 2 * (vectors / info.rows_per_page + 1)};
   }
 
-  // Makes `to` a stream that has read what `from` has.
-  absl::Status Copy(BenchStream& from, BenchStream& to) {
-    const models::Slice source = from.Seen(model_.info(), from.position),
-                        target = to.Seen(model_.info(), from.position);
-    const auto copy = [&](models::PageKind kind, const models::PageRange& pages,
-                          const models::PageRange& copies) -> absl::Status {
-      for (size_t i = 0; i < pages.ids.size(); ++i) {
-        if (pages.ids[i] != models::kZeroPage) LS_RETURN_IF_ERROR(model_.CopyPage(kind, pages.ids[i], copies.ids[i]));
+  // The other streams have read what the first one has, and have pages of their own.
+  absl::Status CopyFirstStream() {
+    const int64_t position = streams_.front().sequence->position();
+    if (position == 0) return absl::OkStatus();
+    const std::vector<int32_t> tokens(position + 1, 0);  // of which a session has not read the last
+    const core::ParkedId first = cache_->Park(std::move(streams_.front().sequence));
+    LS_ASSIGN_OR_RETURN(const core::ParkedPages pages, cache_->Export(first));
+    for (BenchStream& stream : streams_) {
+      core::ParkedId id = first;
+      if (&stream != &streams_.front()) {
+        stream.sequence = nullptr;  // its reservation is for the copy
+        LS_ASSIGN_OR_RETURN(id, cache_->Import(pages, tokens));
       }
-      return absl::OkStatus();
-    };
-    LS_RETURN_IF_ERROR(copy(models::PageKind::kWindow, source.window_pages, target.window_pages));
-    LS_RETURN_IF_ERROR(copy(models::PageKind::kSegment, source.memory_pages, target.memory_pages));
-    LS_RETURN_IF_ERROR(copy(models::PageKind::kSegment, source.segment_pages, target.segment_pages));
-    LS_RETURN_IF_ERROR(model_.CopyPage(models::PageKind::kOpenChunk, source.open_chunk, target.open_chunk));
-    to.position = from.position;
+      LS_ASSIGN_OR_RETURN(stream.sequence, cache_->Resume(id, core::kAnyNumberOfTokens));
+    }
     return absl::OkStatus();
   }
 
   models::LanguageModel& model_;
   const StreamWork& work_;
-  std::unique_ptr<RingPools> pools_;  // the streams' pages go first
+  std::unique_ptr<core::PagedCache> cache_;  // outlives the streams
   std::vector<BenchStream> streams_, prompts_;
   std::mt19937_64 random_{1};
 };

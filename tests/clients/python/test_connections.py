@@ -13,7 +13,7 @@ from typing import Any
 import longshort
 import pytest
 from integration import certificates, tokens
-from integration.certificates import DAY, Authority, write_at_once
+from integration.certificates import DAY, Authority, write_at_once, write_pairs
 from integration.server_process import Server, wait_until
 from longshort.connection import Connection, is_this_machine, split_servers
 
@@ -36,12 +36,7 @@ def clients() -> Authority:
 def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clients: Authority) -> Path:
     """A folder with ca.pem, clients.pem, and right and wrong pairs."""
     made = tmp_path_factory.mktemp("certificates")
-    write_at_once(made / "ca.pem", authority.pem)
-    write_at_once(made / "clients.pem", clients.pem)
-    write_at_once(made / "strangers.pem", Authority("strangers").pem)
-    authority.server().write(made, "server")
-    clients.client("alice").write(made, "alice")
-    Authority("strangers").client("mallory").write(made, "mallory")
+    write_pairs(made, authority, clients)
     return made
 
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,8 +90,6 @@ def test_ctrl_c_ends_the_wait_for_a_fifo(fifo: Path, tmp_path: Path) -> None:
     with subprocess.Popen([*command, f"--token-file={fifo}"], stderr=subprocess.PIPE, text=True) as process:
         descriptors = Path(f"/proc/{process.pid}/fd")
         wait_until(lambda: any(target_of(one) == fifo for one in descriptors.iterdir()))
-        begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
-        assert time.monotonic() - begun < 5
         assert process.returncode == 4 and stderr.startswith("longshort-batch: interrupted"), stderr

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +11,9 @@
 namespace longshort::core {
 namespace {
 
-// About one item a second is what the machine can do.
-constexpr double kItemsAtNight = 0.05;
-constexpr double kItemsByDay = 0.4;
+// About one item a second is what the machine can do. A call has two.
+constexpr double kCallsAtNight = 0.05 / 2;
+constexpr double kCallsByDay = 0.4 / 2;
 
 struct RushClient {
   const char* name;
@@ -30,9 +29,8 @@ constexpr std::array<RushClient, 6> kRush = {{{"rush-0", Priority::kNormal, 0.2}
 // Whose items are poisonous now and then.
 constexpr size_t kPoisoner = 1;
 
-constexpr std::array<int, 3> kGreedyItemHours = {8, 13, 17};
+constexpr std::array<int, 3> kGreedyHours = {8, 13, 17};
 constexpr int64_t kGreedyItems = 60;
-constexpr char kJob[] = "job";
 
 // What is predicted of items is no further off. Images that are not prepared are taken to be like the others, and the
 // largest take four times as long as the smallest.
@@ -40,76 +38,43 @@ constexpr double kEstimatesAreWithin = 4;
 // Once an engine has run some: its first runs say little of other shapes.
 constexpr absl::Duration kLearns = absl::Minutes(10);
 
-double ItemsPerSecond(double hours) {
-  if (hours < 6 || hours >= 22) return kItemsAtNight;
-  const double edge = std::min({1.0, hours - 6, (22 - hours) / 2});
-  return kItemsAtNight + (kItemsByDay - kItemsAtNight) * edge;
+std::vector<double> RushRates() {
+  std::vector<double> rates;
+  for (const RushClient& client : kRush) rates.push_back(client.per_second);
+  return rates;
 }
 
 }  // namespace
 
-absl::Duration ClassifierDayTraffic::Exponential(absl::Duration mean) {
-  const double part = (static_cast<double>(random_()) + 1) / 4294967296.0;
-  return absl::Trunc(mean * -std::log(part), absl::Microseconds(1));
+ClassifierDayTraffic::ClassifierDayTraffic(DayItems items, uint32_t seed, Timeline& timeline, const Clock& clock,
+                                           ClassifierDayMachine& machine, const DynamicBatchingEngine::Options& options)
+    : DayClients(seed,
+                 {.at_night = kCallsAtNight,
+                  .by_day = kCallsByDay,
+                  .rush = RushRates(),
+                  .greedy_hours = {kGreedyHours.begin(), kGreedyHours.end()}},
+                 timeline, clock),
+      items_(items),
+      machine_(machine),
+      options_(options) {}
+
+void ClassifierDayTraffic::ArriveInRush(size_t client) {
+  const Items items = NewItems(kRush[client].name, kRush[client].priority, 1);
+  items[0]->poisonous = client == kPoisoner && OneIn(5);
+  Submit(items, 0);
 }
 
-int ClassifierDayTraffic::Hour() const {
-  const auto hour = static_cast<int>(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1)));
-  return std::min(ItemCounts::kHours - 1, hour);
-}
-
-bool ClassifierDayTraffic::InRush() const {
-  return IsRushHour(Hour()) && InHour() >= kRushBegin && InHour() < kRushEnd;
-}
-
-void ClassifierDayTraffic::Begin() {
-  begin_ = clock_.Now();
-  ScheduleArrival();
-  for (const int hour : kRushHours) {
-    for (size_t client = 0; client < kRush.size(); ++client) {
-      const absl::Time full_hour = begin_ + absl::Hours(hour);
-      timeline_.At(full_hour + kRushBegin, [this, client, end = full_hour + kRushEnd] { ScheduleRush(client, end); });
-    }
-  }
-  for (const int hour : kGreedyItemHours) {
-    timeline_.At(begin_ + absl::Hours(hour) + absl::Minutes(5),
-                 [this] { Submit(NewItems(kGreedy, Priority::kNormal, kGreedyItems), kMaxRetries); });
-  }
-}
-
-void ClassifierDayTraffic::ScheduleArrival() {
-  if (clock_.Now() >= begin_ + absl::Hours(ItemCounts::kHours)) return;
-  constexpr double kItemsOfACall = 2;
-  const double rate = ItemsPerSecond(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1))) / kItemsOfACall;
-  const absl::Duration gap = Exponential(absl::Seconds(1 / rate));
-  // The rate changes with the hour: who would come later is drawn again then.
-  const bool comes = gap < absl::Minutes(1);
-  timeline_.At(clock_.Now() + std::min(gap, absl::Minutes(1)), [this, comes] {
-    if (comes && !calm_ && (!InRush() || OneIn(4))) Arrive();
-    ScheduleArrival();
-  });
-}
-
-void ClassifierDayTraffic::ScheduleRush(size_t client, absl::Time end) {
-  if (clock_.Now() >= end) return;
-  timeline_.At(clock_.Now() + Exponential(absl::Seconds(1 / kRush[client].per_second)), [this, client, end] {
-    const Items items = NewItems(kRush[client].name, kRush[client].priority, 1);
-    items[0]->poisonous = client == kPoisoner && OneIn(5);
-    Submit(items, 0);
-    ScheduleRush(client, end);
-  });
-}
+void ClassifierDayTraffic::ArriveGreedily() { Submit(NewItems(kGreedy, Priority::kNormal, kGreedyItems), kMaxRetries); }
 
 void ClassifierDayTraffic::Arrive() {
+  if (InRush() && !OneIn(4)) return;
   const int64_t kind = UpTo(20);
   Items items;
   if (kind <= 10) {
     items = NewItems(OneIn(4) ? "" : absl::StrCat("passer-by-", ids_), Priority::kNormal, UpTo(3));
   } else if (kind <= 19) {
     items = NewItems(absl::StrCat("hurried-", UpTo(4)), Priority::kHigh, 1);
-    // From a millisecond to an hour, each power of ten as likely as the other.
-    const double exponent = -3 + 6.556 * static_cast<double>(UpTo(1000)) / 1000;
-    items[0]->context.deadline = clock_.Now() + absl::Seconds(std::pow(10, exponent));
+    items[0]->context.deadline = AnyDeadline();
   } else {
     items = NewItems(kJob, Priority::kLow, 4 + UpTo(12));
     for (const auto& item : items) item->context.deadline = clock_.Now() + absl::Hours(1);
@@ -147,12 +112,7 @@ void ClassifierDayTraffic::Submit(const Items& items, int64_t retries) {
   absl::Duration work_until_prepared;
   for (const std::shared_ptr<ItemCall>& call : items) {
     work_until_prepared += call->preparation;
-    const auto refusal = GetRefusal(SendAndCheck(call, work_until_prepared));
-    if (retries == 0 || !refusal.has_value()) continue;
-    timeline_.At(clock_.Now() + refusal->retry_after, [this, call, retries] {
-      ++counts_.retried;
-      Submit({call}, retries - 1);
-    });
+    Retry(SendAndCheck(call, work_until_prepared), retries, [this, call](int64_t left) { Submit({call}, left); });
   }
 }
 
@@ -185,26 +145,22 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
     std::this_thread::yield();
     status = machine_.Send(call, work_until_prepared);
   }
-  ++counts_.sent;
-  ++counts_.sent_in_hour[Hour()];
+  CountSent(call->context.client, status);
   if (status.ok()) {
     CheckAdmission(*call, of_client);
     outstanding_.insert(call);
   } else if (absl::IsDeadlineExceeded(status)) {
     EXPECT_FALSE(idle) << "a worker sleeps, and might have tried";
     CheckTooLate(*call, clock_.Now());
-    ++counts_.too_late;
   } else {
     CheckRefusal(*call, status, all, of_client);
-    ++counts_.refused;
-    if (call->context.client != kGreedy && call->context.client != kJob) ++counts_.refused_in_hour[Hour()];
   }
   HearEnds();
   return status;
 }
 
 bool ClassifierDayTraffic::HasLearned() const {
-  return clock_.Now() - std::max(begin_, machine_.last_forced_end()) > kLearns;
+  return clock_.Now() - std::max(begin(), machine_.last_forced_end()) > kLearns;
 }
 
 ClassifierDayTraffic::Waiting ClassifierDayTraffic::WaitingOf(const std::string* client) const {
@@ -296,17 +252,19 @@ void ClassifierDayTraffic::CheckEnd(const ItemCall& call) const {
 
 void ClassifierDayTraffic::Count(const ItemCall& call) {
   ++counts_.ends[call.scores.status().code()];
-  ++counts_.failures[call.failures];
+  ++item_counts_.failures[call.failures];
   const int hour = Hour();
   const auto priority = static_cast<size_t>(call.context.priority);
   const absl::Duration run = call.scores.ok() ? call.scores->timings.run : absl::ZeroDuration();
   const absl::Duration wait = (call.ended_at - run - call.submitted) / std::max<int64_t>(1, call.tries);
-  counts_.longest_wait[priority] = std::max(counts_.longest_wait[priority], wait);
-  if (!IsRushHour(hour) && !IsGreedyHour(hour) && InHour() < kFirstStall) {
-    counts_.longest_wait_in_calm[priority] = std::max(counts_.longest_wait_in_calm[priority], wait);
+  CountWait(call.context.priority, wait);
+  const bool is_greedy_hour = std::count(kGreedyHours.begin(), kGreedyHours.end(), hour) > 0;
+  if (!IsRushHour(hour) && !is_greedy_hour && InHour() < kFirstStall) {
+    absl::Duration& longest = item_counts_.longest_wait_in_calm[priority];
+    longest = std::max(longest, wait);
   }
-  if (!InRush() || InHour() < kRushBegin + kLinesFill) return;
-  counts_.rush_work_of_priority[hour][priority] += call.worker_time;
+  if (!AllAskForMore()) return;
+  item_counts_.rush_work_of_priority[hour][priority] += call.worker_time;
   if (call.context.client.rfind("rush-", 0) == 0 && call.context.priority == Priority::kNormal) {
     counts_.rush_work[hour][call.context.client] += call.worker_time;
   }

@@ -1,10 +1,4 @@
-// The items that clients send to a classifier on the simulated day.
-//
-//   items/s                  rush                              rush
-//     |                  ________##__________________________________##____
-//     |                _/        ##                                  ##     \_
-//     |_______________/          ##                                  ##       \____
-//     0h             6h          10h                                 19h     22h   24h
+// The items that clients send to a classifier on a simulated day.
 //
 // All day: people with a few items a call, programs in a hurry (high priority, deadlines from 1 ms to an hour), a job
 // that sends many at once (low priority). In a rush, four clients of normal priority, one of high and one of low each
@@ -17,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,8 +21,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/schedule/work_attributes.h"
 #include "tests/core/classification/classifier_day_machine.h"
-#include "tests/core/fakes/day_hours.h"
-#include "tests/core/fakes/timeline.h"
+#include "tests/core/fakes/simulated_day.h"
 
 namespace longshort::core {
 
@@ -38,46 +30,25 @@ inline constexpr absl::Duration kFirstStall = absl::Minutes(41);
 
 enum class DayItems { kDocuments, kImages };
 
-// What became of the items.
 struct ItemCounts {
-  static constexpr int kHours = 24;
-
-  int64_t sent = 0;
-  int64_t refused = 0;   // for lack of room
-  int64_t too_late = 0;  // the deadline could not be met
-  int64_t retried = 0;
-  std::map<absl::StatusCode, int64_t> ends;
   std::map<int64_t, int64_t> failures;  // items by the batches that failed with them
-  std::array<int64_t, kHours> sent_in_hour = {};
-  std::array<int64_t, kHours> refused_in_hour = {};  // for lack of room; without clients that send many at once
-  // Until a batch of it began, or its end: while all that comes can be done and nothing stalls, and at all times.
+  // The longest wait while all that comes can be done and nothing stalls.
   std::array<absl::Duration, kPriorities> longest_wait_in_calm = {};
-  std::array<absl::Duration, kPriorities> longest_wait = {};
-  // The machine's time that was taken while all clients of a rush asked for more, by hour: by each of those of normal
-  // priority, and by each priority.
-  std::map<int, std::map<std::string, absl::Duration>> rush_work;
+  // DayCounts::rush_work of all calls of a priority.
   std::map<int, std::array<absl::Duration, kPriorities>> rush_work_of_priority;
 };
 
-// Lives as long as the timeline's events.
-class ClassifierDayTraffic final {
+class ClassifierDayTraffic final : public DayClients {
  public:
   ClassifierDayTraffic(DayItems items, uint32_t seed, Timeline& timeline, const Clock& clock,
-                       ClassifierDayMachine& machine, const DynamicBatchingEngine::Options& options)
-      : items_(items), random_(seed), timeline_(timeline), clock_(clock), machine_(machine), options_(options) {}
+                       ClassifierDayMachine& machine, const DynamicBatchingEngine::Options& options);
 
-  // Clients come from now on, for a day.
-  void Begin();
-  // Whether new ones stay away for the moment.
-  void SetCalm(bool calm) { calm_ = calm; }
   // One item comes, whatever becomes of it.
   void Probe();
   // Looks at those that ended.
   void HearEnds();
 
-  static bool IsGreedyHour(int hour) { return hour == 8 || hour == 13 || hour == 17; }
-
-  const ItemCounts& counts() const { return counts_; }
+  const ItemCounts& item_counts() const { return item_counts_; }
   int64_t outstanding() const { return static_cast<int64_t>(outstanding_.size()); }
 
  private:
@@ -89,17 +60,9 @@ class ClassifierDayTraffic final {
     absl::Duration max;  // each alone
   };
 
-  int64_t UpTo(int64_t max) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(max)) + 1; }
-  bool OneIn(int64_t n) { return UpTo(n) == 1; }
-  absl::Duration Exponential(absl::Duration mean);
-  int Hour() const;
-  absl::Duration InHour() const { return (clock_.Now() - begin_) % absl::Hours(1); }
-  bool InRush() const;
-
-  // The next arrivals of everyone, and of one client of a rush.
-  void ScheduleArrival();
-  void ScheduleRush(size_t client, absl::Time end);
-  void Arrive();
+  void Arrive() override;
+  void ArriveInRush(size_t client) override;
+  void ArriveGreedily() override;
 
   // So many items of one client.
   Items NewItems(const std::string& client, Priority priority, int64_t count);
@@ -115,16 +78,11 @@ class ClassifierDayTraffic final {
   void Count(const ItemCall& call);
 
   const DayItems items_;
-  std::mt19937 random_;
-  Timeline& timeline_;
-  const Clock& clock_;
   ClassifierDayMachine& machine_;
   const DynamicBatchingEngine::Options options_;
-  bool calm_ = false;
-  absl::Time begin_;
   int32_t ids_ = 0;
   std::set<std::shared_ptr<ItemCall>> outstanding_;
-  ItemCounts counts_;
+  ItemCounts item_counts_;
 };
 
 }  // namespace longshort::core

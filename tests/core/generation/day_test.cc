@@ -5,24 +5,17 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/cache/cache_pages.h"
-#include "core/schedule/work_order.h"
 #include "gtest/gtest.h"
-#include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_tokenizer.h"
 #include "tests/core/fakes/live_heap.h"
+#include "tests/core/fakes/simulated_day.h"
 #include "tests/core/fakes/simulated_service.h"
 #include "tests/core/fakes/step_loop_harness.h"
-#include "tests/core/fakes/timeline.h"
 #include "tests/core/generation/day_call.h"
 #include "tests/core/generation/day_traffic.h"
 
@@ -60,7 +53,7 @@ SimulatedService::Options ServiceOptions(int workers) {
   return options;
 }
 
-class Day {
+class Day final : public SimulatedDay {
  public:
   Day(uint32_t seed, int workers)
       : vocabulary_(*Vocabulary::Make(model_.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
@@ -73,30 +66,14 @@ class Day {
     };
   }
 
-  // From one hour of the day to another.
-  void Run(int begin, int end) {
-    const absl::Time midnight = clock_.Now() - absl::Hours(begin);
-    traffic_.Begin(begin);
-    for (int hour = begin; hour < end; ++hour) {
-      ScheduleTroubles(hour, midnight + absl::Hours(hour));
-      RunUntil(midnight + absl::Hours(hour) + absl::Minutes(58));
-      traffic_.SetCalm(true);
-      RunUntil(midnight + absl::Hours(hour + 1));
-      RunUntilIdle();
-      CheckNothingIsLeft();
-      traffic_.SetCalm(false);
-      if (hour == begin) heap_at_first_ = HeapWithoutSessions();
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-    heap_at_last_ = HeapWithoutSessions();
-  }
-
-  const DayCounts& counts() const { return traffic_.counts(); }
+  const DayTraffic& traffic() const { return traffic_; }
   SimulatedService::Counts service_counts() const { return service_.counts(); }
-  int64_t heap_growth() const { return heap_at_last_ - heap_at_first_; }
 
  private:
-  void ScheduleTroubles(int hour, absl::Time full_hour) {
+  DayClients& clients() override { return traffic_; }
+  bool busy() const override { return service_.busy(); }
+
+  void ScheduleTroubles(int hour, absl::Time full_hour) override {
     const auto at_minute = [&](int minute, auto event) { timeline_.At(full_hour + absl::Minutes(minute), event); };
     at_minute(17, [this] { throws_ = true; });
     at_minute(41, [this] { stalls_ = true; });
@@ -133,8 +110,7 @@ class Day {
     return fails ? absl::InternalError("this step cannot be run") : absl::OkStatus();
   }
 
-  // Does what there is to do now; if nothing, time passes.
-  void RunRound(absl::Time end) {
+  void RunRound(absl::Time end) override {
     timeline_.RunDue(clock_.Now());
     if (service_.RunRound()) return;
     ASSERT_FALSE(service_.HasSleeperBesideWork());
@@ -145,30 +121,18 @@ class Day {
     ASSERT_TRUE(service_.CheckInvariants().ok()) << service_.CheckInvariants();
   }
 
-  void RunUntil(absl::Time end) {
-    while (clock_.Now() < end && !::testing::Test::HasFatalFailure()) RunRound(end);
-  }
-
-  // Until no call is outstanding.
-  void RunUntilIdle() {
-    const absl::Time latest = clock_.Now() + absl::Minutes(10);
-    while (service_.busy() && !::testing::Test::HasFatalFailure()) {
-      ASSERT_LT(clock_.Now(), latest) << "the line does not get shorter";
-      RunRound(latest);
-    }
-  }
-
-  void CheckNothingIsLeft() {
+  void CheckNothingIsLeft() override {
     const absl::Status invariants = service_.CheckInvariants();
     ASSERT_TRUE(invariants.ok()) << invariants;
     const CacheState cache = service_.cache();
     EXPECT_TRUE(FitIn(cache.in_use, models::CachePages()));
     EXPECT_TRUE(FitIn(cache.reserved, models::CachePages()));
     EXPECT_EQ(service_.held_tokens(), 0);
-    EXPECT_EQ(counts().outstanding(), 0);
+    EXPECT_EQ(traffic_.outstanding(), 0);
   }
 
-  int64_t HeapWithoutSessions() {
+  // Without sessions.
+  int64_t HeapBytes() override {
     clock_.Advance(kTimeToLive);
     while (service_.sessions().EndExpired() <= clock_.Now()) continue;
     EXPECT_EQ(service_.sessions().counts().sessions, 0);
@@ -178,10 +142,8 @@ class Day {
     return LiveHeapBytes();
   }
 
-  FakeClock clock_;
   FakeLanguageModel model_;
   const Vocabulary vocabulary_;
-  Timeline timeline_;
   SimulatedService service_;
   DayTraffic traffic_;
   const bool has_several_workers_;
@@ -190,67 +152,27 @@ class Day {
   bool has_replicas_ = true;
   bool has_bad_worker_ = false;
   absl::Time checked_;
-  int64_t heap_at_first_ = 0;
-  int64_t heap_at_last_ = 0;
 };
-
-// As long as a whole line of one priority takes at its share of the machine, and a stall.
-absl::Duration LongestWait(Priority priority) {
-  const PriorityRounds::Options rounds;
-  const int64_t all = std::accumulate(rounds.weights.begin(), rounds.weights.end(), int64_t{0});
-  return kMaxQueued * all / rounds.weights[static_cast<size_t>(priority)] + kStall;
-}
-
-void PrintTotals(const DayCounts& counts, const SimulatedService::Counts& service) {
-  std::string ends;
-  for (const auto& [code, count] : counts.ends) absl::StrAppend(&ends, " ", absl::StatusCodeToString(code), " ", count);
-  std::cout << "calls " << counts.sent << ", refused for lack of room " << counts.refused << " and of time "
-            << counts.too_late << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
-            << counts.closed_sessions << ", gone " << counts.gone_sessions << "; slow readers " << counts.slow_readers
-            << "; steps " << service.steps << " of " << service.rows << " rows, failed " << service.failed_steps
-            << ", models given up " << service.rebuilt << "; prefix hits " << service.cache.hits << ", resumed "
-            << service.cache.resumed << ", evicted " << service.cache.evicted_parked + service.cache.evicted_ends
-            << "; longest waits (low, normal, high)";
-  for (const absl::Duration wait : counts.longest_wait) std::cout << " " << absl::FormatDuration(wait);
-  std::cout << std::endl;
-}
 
 // Of the hours that were simulated.
 void Check(const Day& day, int begin, int end) {
-  const DayCounts& counts = day.counts();
+  const DayCounts& counts = day.traffic().counts();
   const SimulatedService::Counts service = day.service_counts();
-  PrintTotals(counts, service);
-
+  const SessionCounts& sessions = day.traffic().sessions();
+  std::cout << counts.Describe("calls") << "; sessions closed " << sessions.closed << ", gone " << sessions.gone
+            << "; slow readers " << day.traffic().slow_readers() << "; steps " << service.steps << " of "
+            << service.rows << " rows, failed " << service.failed_steps << ", models given up " << service.rebuilt
+            << "; prefix hits " << service.cache.hits << ", resumed " << service.cache.resumed << ", evicted "
+            << service.cache.evicted_parked + service.cache.evicted_ends << std::endl;
+  CheckDay(day, counts, begin, end, /*even=*/1.1, /*refused=*/0);
   // No call starves, at any priority.
   for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
-    EXPECT_LE(counts.longest_wait[static_cast<size_t>(priority)], LongestWait(priority));
+    EXPECT_LE(counts.longest_wait[static_cast<size_t>(priority)], LongestWait(priority, kMaxQueued, kStall));
   }
-  for (int hour = begin; hour < end; ++hour) {
-    // Estimates recover from rushes, stalls and failures: an hour later, and at night, no call is refused.
-    if (IsNight(hour) || (hour > 0 && IsRushHour(hour - 1))) {
-      EXPECT_EQ(counts.refused_in_hour[hour], 0) << "at " << hour;
-    }
-    if (!IsRushHour(hour)) continue;
-    EXPECT_GT(counts.refused_in_hour[hour], 100) << "at " << hour;
-    // Who asked for more than there was got as much as the others who did.
-    const std::map<std::string, absl::Duration>& work = counts.rush_work.at(hour);
-    ASSERT_EQ(work.size(), 4u);
-    const auto [min, max] =
-        std::minmax_element(work.begin(), work.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    EXPECT_LE(max->second, 1.1 * min->second) << max->first << " and " << min->first << " at " << hour;
-  }
-  // Names of clients, ended sessions, answered calls: a list that only grows would have one of these for each call.
-  // What lives at noon, where the shorter days end, differs from what lived before by tens of KiB.
-  constexpr int64_t kOfTheMoment = 64 << 10;
-  EXPECT_LT(day.heap_growth(), kOfTheMoment + 4 * counts.sent);
   // What is to be survived did happen.
-  for (const absl::StatusCode code : {absl::StatusCode::kOk, absl::StatusCode::kCancelled, absl::StatusCode::kInternal,
-                                      absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable}) {
-    EXPECT_GT(counts.ends.count(code), 0u) << absl::StatusCodeToString(code) << " never came to pass";
-  }
-  for (const int64_t happened : {counts.too_late, counts.retried, counts.closed_sessions, counts.gone_sessions,
-                                 counts.shared_sessions, counts.slow_readers, service.cache.hits, service.cache.resumed,
-                                 service.cache.evicted_parked, service.cache.evicted_ends}) {
+  for (const int64_t happened :
+       {counts.too_late, sessions.closed, sessions.gone, sessions.shared, day.traffic().slow_readers(),
+        service.cache.hits, service.cache.resumed, service.cache.evicted_parked, service.cache.evicted_ends}) {
     EXPECT_GT(happened, 10);
   }
   EXPECT_GE(service.rebuilt, end - begin);

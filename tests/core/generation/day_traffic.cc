@@ -1,26 +1,19 @@
 #include "tests/core/generation/day_traffic.h"
 
-#include <algorithm>
-#include <cmath>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core {
 namespace {
-
-// For each worker, which can do about 1.2 calls of the usual mix in a second.
-constexpr double kCallsAtNight = 0.03;
-constexpr double kCallsByDay = 0.35;
 
 // The clients of a rush: four of normal priority, of which two ask for several times what the others ask for, and one
 // that scores.
 constexpr std::array<double, 5> kRushRates = {0.6, 0.6, 1.2, 2.4, 0.5};  // calls a second, for each worker
 constexpr size_t kScores = 4;
 
-constexpr std::array<int, 4> kGreedyHours = {8, 13, 17, 21};
 constexpr int64_t kGreedyCalls = 80;  // for each worker
 
 // All chats begin with one of three texts, of two blocks of the cache and some more.
@@ -34,18 +27,22 @@ std::vector<int32_t> SharedBeginning(int64_t which) {
   return tokens;
 }
 
-double CallsPerSecond(double hours) {
-  if (hours < 6 || hours >= 22) return kCallsAtNight;
-  const double edge = std::min({1.0, hours - 6, (22 - hours) / 2});
-  return kCallsAtNight + (kCallsByDay - kCallsAtNight) * edge;
-}
-
 }  // namespace
 
-absl::Duration DayTraffic::Exponential(absl::Duration mean) {
-  const double part = (static_cast<double>(random_()) + 1) / 4294967296.0;
-  return absl::Trunc(mean * -std::log(part), absl::Microseconds(1));
+// A worker can do about 1.2 calls of the usual mix in a second.
+DayClients::Rates DayTraffic::RatesFor(int workers) {
+  Rates rates{.at_night = 0.03 * workers, .by_day = 0.35 * workers, .rush = {}, .greedy_hours = {8, 13, 17, 21}};
+  for (const double rate : kRushRates) rates.rush.push_back(workers * rate);
+  return rates;
 }
+
+DayTraffic::DayTraffic(uint32_t seed, int workers, Timeline& timeline, const Clock& clock, SimulatedService& service,
+                       const FakeLanguageModel& model, const Vocabulary& vocabulary)
+    : DayClients(seed, RatesFor(workers), timeline, clock),
+      workers_(workers),
+      service_(service),
+      model_(model),
+      vocabulary_(vocabulary) {}
 
 std::vector<int32_t> DayTraffic::NewTokens(int64_t count) {
   std::vector<int32_t> tokens;
@@ -53,51 +50,13 @@ std::vector<int32_t> DayTraffic::NewTokens(int64_t count) {
   return tokens;
 }
 
-int DayTraffic::Hour() const {
-  return std::min<int>(kHours - 1, static_cast<int>(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1))));
-}
-
-void DayTraffic::Begin(int begin_hour) {
-  begin_ = clock_.Now() - absl::Hours(begin_hour);
-  ScheduleArrival();
-  for (const int hour : kRushHours) {
-    if (hour < begin_hour) continue;
-    for (size_t client = 0; client < kRushRates.size(); ++client) {
-      const absl::Time full_hour = begin_ + absl::Hours(hour);
-      timeline_.At(full_hour + kRushBegin, [this, client, end = full_hour + kRushEnd] { ScheduleRush(client, end); });
-    }
+void DayTraffic::ArriveGreedily() {
+  for (int64_t i = 0; i < kGreedyCalls * workers_; ++i) {
+    const auto call = NewCall(kGreedy, Priority::kNormal);
+    call->prompt = NewTokens(30 + UpTo(60));
+    call->max_tokens = UpTo(30);
+    Submit(call, kMaxRetries);
   }
-  for (const int hour : kGreedyHours) {
-    if (hour < begin_hour) continue;
-    timeline_.At(begin_ + absl::Hours(hour) + absl::Minutes(5), [this] {
-      for (int64_t i = 0; i < kGreedyCalls * workers_; ++i) {
-        const auto call = NewCall(kGreedy, Priority::kNormal);
-        call->prompt = NewTokens(30 + UpTo(60));
-        call->max_tokens = UpTo(30);
-        Submit(call, kMaxRetries);
-      }
-    });
-  }
-}
-
-void DayTraffic::ScheduleArrival() {
-  if (clock_.Now() >= begin_ + absl::Hours(kHours)) return;
-  const double rate = workers_ * CallsPerSecond(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1)));
-  const absl::Duration gap = Exponential(absl::Seconds(1 / rate));
-  // The rate changes with the hour: who would come later is drawn again then.
-  const bool comes = gap < absl::Minutes(1);
-  timeline_.At(clock_.Now() + std::min(gap, absl::Minutes(1)), [this, comes] {
-    if (comes && !calm_) Arrive();
-    ScheduleArrival();
-  });
-}
-
-void DayTraffic::ScheduleRush(size_t client, absl::Time end) {
-  if (clock_.Now() >= end) return;
-  timeline_.At(clock_.Now() + Exponential(absl::Seconds(1 / (workers_ * kRushRates[client]))), [this, client, end] {
-    Submit(OfRush(client), 0);
-    ScheduleRush(client, end);
-  });
 }
 
 void DayTraffic::Arrive() {
@@ -114,7 +73,7 @@ std::shared_ptr<DayCall> DayTraffic::NewCall(std::string client, Priority priori
   auto call = std::make_shared<DayCall>();
   call->context.client = std::move(client);
   call->context.priority = priority;
-  call->sampling.seed = random_();
+  call->sampling.seed = Random();
   if (OneIn(3)) call->sampling.temperature = 0;
   return call;
 }
@@ -123,9 +82,7 @@ std::shared_ptr<DayCall> DayTraffic::Hurried() {
   auto call = NewCall(absl::StrCat("hurried-", UpTo(4)), Priority::kHigh);
   call->prompt = NewTokens(UpTo(60));
   call->max_tokens = UpTo(15);
-  // From a millisecond to an hour, each power of ten as likely as the other.
-  const double exponent = -3 + 6.556 * static_cast<double>(UpTo(1000)) / 1000;
-  call->context.deadline = clock_.Now() + absl::Seconds(std::pow(10, exponent));
+  call->context.deadline = AnyDeadline();
   return call;
 }
 
@@ -180,7 +137,7 @@ void DayTraffic::Continue(const std::shared_ptr<Conversation>& conversation) {
   const absl::Status status = SendAndCount(call);
   EXPECT_EQ(absl::IsNotFound(status), has_ended) << status;
   if (absl::IsNotFound(status)) {
-    ++counts_.gone_sessions;
+    ++sessions_.gone;
   } else if (!status.ok()) {
     conversation->last_use = clock_.Now();
     if (begins) return;  // it never was
@@ -194,7 +151,7 @@ void DayTraffic::TryToShare(const std::shared_ptr<DayCall>& call) {
   const auto other = std::make_shared<DayCall>(*call);
   other->on_end = [] { ADD_FAILURE() << "two calls had one session"; };
   EXPECT_EQ(Send(other, service_, clock_).code(), absl::StatusCode::kAborted);
-  ++counts_.shared_sessions;
+  ++sessions_.shared;
 }
 
 void DayTraffic::OnTurnEnded(const std::shared_ptr<Conversation>& conversation, const DayCall& call) {
@@ -213,7 +170,7 @@ void DayTraffic::OnTurnEnded(const std::shared_ptr<Conversation>& conversation, 
       // The last turn's, once the day is over.
       const bool has_ended = clock_.Now() - conversation->last_use >= service_.sessions_time_to_live();
       EXPECT_EQ(closed.code(), has_ended ? absl::StatusCode::kNotFound : absl::StatusCode::kOk) << closed;
-      ++(has_ended ? counts_.gone_sessions : counts_.closed_sessions);
+      ++(has_ended ? sessions_.gone : sessions_.closed);
     });
     return;
   }
@@ -232,7 +189,7 @@ void DayTraffic::Disturb(const std::shared_ptr<DayCall>& call) {
     call->on_delta = [this, cancelled, paused, pause, comes_back, before = false]() mutable {
       if (std::exchange(before, true)) return;
       *paused = true;
-      ++counts_.slow_readers;
+      ++slow_readers_;
       timeline_.At(clock_.Now() + pause, [this, cancelled, paused, comes_back] {
         if (!comes_back) *cancelled = true;
         *paused = false;
@@ -245,42 +202,23 @@ void DayTraffic::Disturb(const std::shared_ptr<DayCall>& call) {
 void DayTraffic::Submit(const std::shared_ptr<DayCall>& call, int64_t retries) {
   const std::weak_ptr<DayCall> heard = call;
   call->on_end = [this, heard] { Count(*heard.lock()); };
-  const absl::Status status = SendAndCount(call);
-  const auto refusal = GetRefusal(status);
-  if (retries == 0 || !refusal.has_value()) return;
-  timeline_.At(clock_.Now() + refusal->retry_after, [this, call, retries] {
-    ++counts_.retried;
-    Submit(call, retries - 1);
-  });
+  Retry(SendAndCount(call), retries, [this, call](int64_t left) { Submit(call, left); });
 }
 
 absl::Status DayTraffic::SendAndCount(const std::shared_ptr<DayCall>& call) {
   absl::Status status = Send(call, service_, clock_);
   if (absl::IsNotFound(status)) return status;
-  ++counts_.sent;
-  ++counts_.sent_in_hour[Hour()];
-  if (status.ok()) return status;
-  CheckRefusal(*call, status, clock_.Now());
-  if (absl::IsDeadlineExceeded(status)) {
-    ++counts_.too_late;
-    return status;
-  }
-  ++counts_.refused;
-  if (call->context.client != kGreedy) ++counts_.refused_in_hour[Hour()];
+  CountSent(call->context.client, status);
+  if (!status.ok()) CheckRefusal(*call, status, clock_.Now());
   return status;
 }
 
 void DayTraffic::Count(const DayCall& call) {
-  ++counts_.ended;
+  ++ended_;
   ++counts_.ends[call.status.code()];
   CheckEnd(call, model_, vocabulary_, service_.ends_by_force());
-  if (const auto waited = call.Waited(); waited.has_value()) {
-    absl::Duration& longest = counts_.longest_wait[static_cast<size_t>(call.context.priority)];
-    longest = std::max(longest, *waited);
-  }
-  const absl::Duration in_hour = (clock_.Now() - begin_) % absl::Hours(1);
-  const bool all_ask = IsRushHour(Hour()) && in_hour > kRushBegin + kLinesFill && in_hour < kRushEnd;
-  if (!all_ask || !call.status.ok()) return;
+  if (const auto waited = call.Waited(); waited.has_value()) CountWait(call.context.priority, *waited);
+  if (!AllAskForMore() || !call.status.ok()) return;
   if (call.context.client.rfind("rush-", 0) == 0) counts_.rush_work[Hour()][call.context.client] += call.Work();
 }
 

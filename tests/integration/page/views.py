@@ -19,12 +19,33 @@ MARKS = [
 ]
 PHOTO = ROOT / "deploy/photo.jpg"
 TABS = ("models", "score", "generate", "classify", "embed", "server")
-# Notes the longest time for which the page did not answer, in milliseconds.
+# Counts the elements that the page makes below one with a given id: all of them, and the most from one frame to the
+# next. Notes the size of the largest body that it sends.
 OBSERVE = """
-window.longest = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
-}).observe({type: "longtask"});
+window.made = window.mostInFrame = window.largestCall = 0;
+let inFrame = 0;
+const counted = new WeakSet();
+new MutationObserver((changes) => {
+  for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+    for (const element of node.nodeType === Node.ELEMENT_NODE ? [node, ...node.querySelectorAll("*")] : []) {
+      if (counted.has(element)) continue;
+      counted.add(element);
+      ++window.made;
+      ++inFrame;
+    }
+  }
+  window.mostInFrame = Math.max(window.mostInFrame, inFrame);
+}).observe(document.getElementById(arguments[0]), {childList: true, subtree: true});
+const frame = () => {
+  inFrame = 0;
+  requestAnimationFrame(frame);
+};
+frame();
+const send = window.fetch;
+window.fetch = (resource, options) => {
+  window.largestCall = Math.max(window.largestCall, options?.body?.length ?? 0);
+  return send(resource, options);
+};
 """
 
 

@@ -11,23 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from golden import roberta
-from longshort_convert.__main__ import main
 from tokenizers import Tokenizer
 
+from models.convert.converting import convert, refusal
 from models.tokenizer import tokenizer_files
 
 _TEXTS = Path(__file__).parents[2] / "golden/text_classifier/roberta_texts"
 _SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-
-
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
-    assert _run(*arguments, "--out", out) == 2
-    assert not out.exists()
-    return capsys.readouterr().err
 
 
 def _golden() -> dict[str, Any]:
@@ -50,14 +40,14 @@ def _write_older(folder: Path, vocabulary: dict[str, int], tokens: str, merges: 
 
 def test_a_tokenizer_is_kept_byte_by_byte(folder: Path, tmp_path: Path) -> None:
     shutil.copy(_TEXTS / "tokenizer.json", folder)
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     assert (tmp_path / "model/tokenizer.json").read_bytes() == (_TEXTS / "tokenizer.json").read_bytes()
     assert json.loads((tmp_path / "model/config.json").read_text())["tokenizer"] == "byte_level_bpe"
 
 
 def test_a_tokenizer_elsewhere_is_named(folder: Path, tmp_path: Path) -> None:
     for index, path in enumerate((_TEXTS, _TEXTS / "tokenizer.json")):
-        assert _run(folder, "--bpe", path, "--out", tmp_path / str(index)) == 0
+        assert convert(folder, "--bpe", path, "--out", tmp_path / str(index)) == 0
         assert (tmp_path / str(index) / "tokenizer.json").is_file()
 
 
@@ -65,7 +55,7 @@ def test_the_framing_may_be_a_template_behind_byte_level(folder: Path, tmp_path:
     tokenizer = _golden()
     tokenizer["post_processor"] = tokenizer_files.behind_byte_level(tokenizer_files.template())
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     assert (tmp_path / "model/tokenizer.json").is_file()
 
 
@@ -73,12 +63,12 @@ def test_a_tokenizer_that_is_not_used_is_not_given(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--bpe", _TEXTS, "--set", "tokenizer=none")
-    assert "--set tokenizer=byte_level_bpe" in _refused(capsys, tmp_path / "model", folder, *options)
+    assert "--set tokenizer=byte_level_bpe" in refusal(capsys, tmp_path / "model", folder, *options)
 
 
 def test_one_can_do_without(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(_TEXTS / "tokenizer.json", folder)
-    assert _run(folder, "--set", "tokenizer=none", "--out", tmp_path / "model") == 0
+    assert convert(folder, "--set", "tokenizer=none", "--out", tmp_path / "model") == 0
     assert not (tmp_path / "model/tokenizer.json").exists()
     assert "token ids only" in capsys.readouterr().err
 
@@ -92,7 +82,7 @@ def _comparable(tokenizer: dict[str, Any]) -> dict[str, Any]:
 
 def test_older_files_of_hugging_face_give_the_same_tokenizer(folder: Path, tmp_path: Path) -> None:
     _write_older(folder, _golden()["model"]["vocab"], "vocab.json", "merges.txt")
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     made = json.loads((tmp_path / "model/tokenizer.json").read_text())
     assert _comparable(made) == _comparable(_golden())
 
@@ -100,7 +90,7 @@ def test_older_files_of_hugging_face_give_the_same_tokenizer(folder: Path, tmp_p
 def test_a_space_is_added_as_the_tokenizers_config_says(folder: Path, tmp_path: Path) -> None:
     _write_older(folder, _golden()["model"]["vocab"], "vocab.json", "merges.txt")
     (folder / "tokenizer_config.json").write_text(json.dumps({"add_prefix_space": True}))
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     made = json.loads((tmp_path / "model/tokenizer.json").read_text())
     assert made["pre_tokenizer"]["add_prefix_space"] is True
     assert made["post_processor"]["add_prefix_space"] is True
@@ -119,7 +109,7 @@ def _write_fairseq(folder: Path) -> dict[str, int]:
 def test_fairseqs_dictionary_gives_the_order_of_the_ids(folder: Path, tmp_path: Path) -> None:
     wanted = _write_fairseq(folder)
     assert len(wanted) == 420
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     made = json.loads((tmp_path / "model/tokenizer.json").read_text())
     assert Tokenizer.from_file(str(tmp_path / "model/tokenizer.json")).get_vocab() == wanted
     assert made["model"]["vocab"] == wanted
@@ -153,7 +143,7 @@ def test_a_tokenizer_of_another_model_is_refused(
     content = _golden()
     change(content)
     (folder / "tokenizer.json").write_text(json.dumps(content))
-    message = _refused(capsys, tmp_path / "model", folder)
+    message = refusal(capsys, tmp_path / "model", folder)
     for word in ["tokenizer.json", *words]:
         assert word in message
 
@@ -162,11 +152,11 @@ def test_broken_older_files_are_refused(folder: Path, tmp_path: Path, capsys: py
     vocabulary = _golden()["model"]["vocab"]
     _write_older(folder, vocabulary, "vocab.json", "merges.txt")
     (folder / "merges.txt").write_text("a b\nc\n")
-    assert "merges.txt: line 2" in _refused(capsys, tmp_path / "model", folder)
+    assert "merges.txt: line 2" in refusal(capsys, tmp_path / "model", folder)
     (folder / "merges.txt").unlink()
-    assert "merges.txt: no such file" in _refused(capsys, tmp_path / "model", folder)
+    assert "merges.txt: no such file" in refusal(capsys, tmp_path / "model", folder)
     (folder / "added_tokens.json").write_text("{}")
-    assert "added_tokens.json" in _refused(capsys, tmp_path / "model", folder)
+    assert "added_tokens.json" in refusal(capsys, tmp_path / "model", folder)
 
 
 def test_a_dictionary_that_does_not_fit_is_refused(
@@ -180,6 +170,6 @@ def test_a_dictionary_that_does_not_fit_is_refused(
         ([*lines[:-1], lines[0]], "line 415"),
     ):
         (folder / "dict.txt").write_text("\n".join(changed) + "\n")
-        assert word in _refused(capsys, tmp_path / "model", folder)
+        assert word in refusal(capsys, tmp_path / "model", folder)
     (folder / "dict.txt").unlink()
-    assert "no dict.txt" in _refused(capsys, tmp_path / "model", folder)
+    assert "no dict.txt" in refusal(capsys, tmp_path / "model", folder)

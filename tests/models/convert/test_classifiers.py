@@ -11,34 +11,17 @@ import numpy as np
 import pytest
 from golden.classifier_forms import CVT_NAMES
 from longshort_convert import text_classifier, vil
-from longshort_convert.__main__ import main
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import Fields
 from longshort_convert.given_fields import load_preset, preset_names
 from numpy.typing import NDArray
 from reference import checkpoint_file, safetensors_file
 
+from models.convert.converting import config_of, convert, refusal
+
 _GOLDEN = Path(__file__).parents[2] / "golden"
 _INDEX = "relative_position_index"
 _SMALL_VIL = "l1,h2,d4,n1,s1,g1,p2,f2,a0,r1_l2,h2,d4,n1,s1,g0,p2,f2,a1,r0_l3,h2,d8,n1,s0,g1,p2,f7,a0,r0"
-
-
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def _config(out: Path) -> dict[str, Any]:
-    return json.loads((out / "config.json").read_text())
-
-
-def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
-    """The message of a refusal, which leaves nothing behind."""
-    before = sorted(out.parent.iterdir())
-    assert _run(*arguments, "--out", out) == 2
-    assert sorted(out.parent.iterdir()) == before
-    message = capsys.readouterr().err
-    assert message.startswith("longshort_convert: ")
-    return message
 
 
 def _golden(form: str, case: str) -> tuple[Path, dict[str, Any]]:
@@ -58,8 +41,8 @@ def _write(path: Path, content: object) -> Path:
 def _converted(form: str, case: str, scratch: Path, *options: object) -> tuple[dict[str, Any], dict[str, NDArray]]:
     checkpoint, names = _golden(form, case)
     hyperparameters = _write(scratch / "hyperparameters.json", names)
-    assert _run(checkpoint, "--config", hyperparameters, *options, "--out", scratch / "model") == 0
-    return _config(scratch / "model"), safetensors_file.read(scratch / "model" / "model.safetensors")
+    assert convert(checkpoint, "--config", hyperparameters, *options, "--out", scratch / "model") == 0
+    return config_of(scratch / "model"), safetensors_file.read(scratch / "model" / "model.safetensors")
 
 
 def _golden_cases(form: str) -> list[str]:
@@ -131,16 +114,16 @@ def test_what_is_left_out_of_a_checkpoint_is_named(tmp_path: Path, capsys: pytes
 def test_a_converted_config_can_be_given_back(tmp_path: Path) -> None:
     first, _ = _converted("cvt", "tiny_alt_flags", tmp_path)
     checkpoint, _ = _golden("cvt", "tiny_alt_flags")
-    assert _run(checkpoint, "--config", tmp_path / "model" / "config.json", "--out", tmp_path / "again") == 0
-    assert _config(tmp_path / "again") == first
+    assert convert(checkpoint, "--config", tmp_path / "model" / "config.json", "--out", tmp_path / "again") == 0
+    assert config_of(tmp_path / "again") == first
 
 
 def test_single_fields_do_without_a_file(tmp_path: Path) -> None:
     checkpoint, _ = _golden("text_classifier", "text_tiny")
     fields = ["heads=2", "window_size=4", "cls=last_layer", "tokenizer=bytes_plus_one", "max_document_tokens=60"]
     options = [word for field in fields for word in ("--set", field)]
-    assert _run(checkpoint, *options, "--out", tmp_path / "model") == 0
-    config = _config(tmp_path / "model")
+    assert convert(checkpoint, *options, "--out", tmp_path / "model") == 0
+    config = config_of(tmp_path / "model")
     assert (config["heads"], config["layers"], config["projection_rank"]) == (2, 2, 8)
     assert (config["tokenizer"], config["max_document_tokens"]) == ("bytes_plus_one", 60)
 
@@ -200,7 +183,7 @@ def test_both_formats_have_buffers_of_integers(more: dict[str, NDArray], tmp_pat
     _save_vil(tmp_path, state)
     safetensors_file.write(tmp_path / "vil.safetensors", state)
     for suffix in ("pth", "safetensors"):
-        assert _run(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 0
+        assert convert(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 0
     for file in ("config.json", "model.safetensors"):
         assert (tmp_path / "pth" / file).read_bytes() == (tmp_path / "safetensors" / file).read_bytes()
 
@@ -212,7 +195,7 @@ def test_weights_in_a_type_of_integers_are_refused_by_both_formats(
     _save_vil(tmp_path, state)
     safetensors_file.write(tmp_path / "vil.safetensors", state)
     for suffix in ("pth", "safetensors"):
-        assert _run(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 2
+        assert convert(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 2
         assert "norm.weight has type int64" in capsys.readouterr().err
 
 
@@ -230,28 +213,28 @@ def test_a_preset_gives_what_the_tensors_do_not_say(tmp_path: Path) -> None:
     (tmp_path / "tokens.txt").write_text("0\n1\nMAX\n")
     (tmp_path / "labels.txt").write_text("".join(f"{digit}\n" for digit in range(10)))
     options = ["--vocabulary", tmp_path / "tokens.txt", "--labels", tmp_path / "labels.txt", "--preset", "lra-listops"]
-    assert _run(_save_lra(tmp_path, _lra()), *options, "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model") == load_preset("lra-listops")
+    assert convert(_save_lra(tmp_path, _lra()), *options, "--out", tmp_path / "model") == 0
+    assert config_of(tmp_path / "model") == load_preset("lra-listops")
     assert (tmp_path / "model" / "vocabulary.txt").read_text() == "0\n1\nMAX\n"
     assert (tmp_path / "model" / "labels.txt").read_text().startswith("0\n1\n")
 
 
 def test_a_field_of_a_preset_can_be_overridden(tmp_path: Path) -> None:
     options = [*_LRA, "--set", "projection_rank=2", "--set", "window_size=16"]
-    assert _run(_save_lra(tmp_path, _lra(rank=2)), *options, "--out", tmp_path / "model") == 0
-    config = _config(tmp_path / "model")
+    assert convert(_save_lra(tmp_path, _lra(rank=2)), *options, "--out", tmp_path / "model") == 0
+    config = config_of(tmp_path / "model")
     assert (config["projection_rank"], config["window_size"]) == (2, 16)
 
 
 def test_the_prefix_of_distributed_training_is_taken_off(tmp_path: Path) -> None:
     state = {f"module.{name}": values for name, values in _lra().items()}
-    assert _run(_save_lra(tmp_path, state), *_LRA, "--out", tmp_path / "model") == 0
+    assert convert(_save_lra(tmp_path, state), *_LRA, "--out", tmp_path / "model") == 0
     assert set(safetensors_file.read(tmp_path / "model" / "model.safetensors")) == set(_lra())
 
 
 def test_a_prefix_that_not_all_have_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = {name if name == "head.bias" else f"module.{name}": values for name, values in _vil().items()}
-    message = _refused(capsys, tmp_path / "model", _save_vil(tmp_path, state), *_VIL)
+    message = refusal(capsys, tmp_path / "model", _save_vil(tmp_path, state), *_VIL)
     assert "tensor 'head.bias' is unknown" in message
     assert "begin with 'module.'" in message
 
@@ -259,7 +242,7 @@ def test_a_prefix_that_not_all_have_stays(tmp_path: Path, capsys: pytest.Capture
 def test_a_vil_comes_with_or_without_its_buffers(tmp_path: Path) -> None:
     without = {name: values for name, values in _vil().items() if not name.endswith(_INDEX)}
     for name, state in (("with", _vil()), ("without", without)):
-        assert _run(_save_vil(tmp_path, state), *_VIL, "--out", tmp_path / name) == 0
+        assert convert(_save_vil(tmp_path, state), *_VIL, "--out", tmp_path / name) == 0
     assert (tmp_path / "with" / "config.json").read_bytes() == (tmp_path / "without" / "config.json").read_bytes()
     stored = safetensors_file.read(tmp_path / "with" / "model.safetensors")
     assert "layer2.0.cls_pos_embed" not in stored  # no elements: the stage has no global token
@@ -312,7 +295,7 @@ _PIXELS = ("--set", "tokenizer=pixels", "--set", 'preprocessing={"height": 8, "w
 def test_what_does_not_fit_a_text_classifier_is_refused_by_name(
     state: Any, options: tuple[str, ...], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    message = _refused(capsys, tmp_path / "model", _save_lra(tmp_path, state), *options)
+    message = refusal(capsys, tmp_path / "model", _save_lra(tmp_path, state), *options)
     for word in words:
         assert word in message
 
@@ -334,7 +317,7 @@ def test_official_hyperparameters_that_contradict_each_other_are_refused(
     official: object, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = _write(tmp_path / "hyperparameters.json", official)
-    message = _refused(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), "--config", path)
+    message = refusal(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), "--config", path)
     for word in words:
         assert word in message
 
@@ -372,7 +355,7 @@ def _stages(change: Callable[[str], str]) -> tuple[str, ...]:
 def test_what_does_not_fit_a_vil_is_refused_by_name(
     state: Any, options: tuple[str, ...], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    message = _refused(capsys, tmp_path / "model", _save_vil(tmp_path, state), *options)
+    message = refusal(capsys, tmp_path / "model", _save_vil(tmp_path, state), *options)
     for word in words:
         assert word in message
 
@@ -394,7 +377,7 @@ def test_what_does_not_fit_a_cvt_is_refused_by_name(
 ) -> None:
     checkpoint, names = _golden("cvt", "tiny_alt_flags")
     path = _write(tmp_path / "hyperparameters.json", names | change)
-    message = _refused(capsys, tmp_path / "model", checkpoint, "--config", path)
+    message = refusal(capsys, tmp_path / "model", checkpoint, "--config", path)
     for word in words:
         assert word in message
 
@@ -419,7 +402,7 @@ def test_a_broken_safetensors_file_is_refused(
     content: bytes, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "weights.safetensors").write_bytes(content)
-    message = _refused(capsys, tmp_path / "model", tmp_path / "weights.safetensors", "--preset", "cvt-ls-13-224")
+    message = refusal(capsys, tmp_path / "model", tmp_path / "weights.safetensors", "--preset", "cvt-ls-13-224")
     for word in words:
         assert word in message
 
@@ -439,7 +422,7 @@ def test_wrong_tokens_are_refused(
 ) -> None:
     (tmp_path / "tokens.txt").write_bytes(tokens if isinstance(tokens, bytes) else tokens.encode())
     options = ["--preset", "lra-listops", "--vocabulary", tmp_path / "tokens.txt"]
-    message = _refused(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), *options)
+    message = refusal(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), *options)
     for word in ["tokens.txt", *words]:
         assert word in message
 
@@ -447,7 +430,7 @@ def test_wrong_tokens_are_refused(
 def test_labels_are_as_many_as_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "labels.txt").write_text("even\nodd\n")
     options = [*_LRA, "--labels", tmp_path / "labels.txt"]
-    message = _refused(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), *options)
+    message = refusal(capsys, tmp_path / "model", _save_lra(tmp_path, _lra()), *options)
     assert "2 labels" in message
     assert "10 classes" in message
 

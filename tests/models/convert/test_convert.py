@@ -16,27 +16,10 @@ from longshort_convert.__main__ import main
 from reference import checkpoint_file, safetensors_file
 
 from models.convert import made_up
+from models.convert.converting import config_of, convert, refusal
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "language_model"
 _GOLDEN_CASES = sorted(path.parent.name for path in _GOLDEN.glob("*/weights.pt"))
-
-
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def _config(out: Path) -> dict[str, Any]:
-    return json.loads((out / "config.json").read_text())
-
-
-def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
-    """The message of a refusal, which leaves nothing behind."""
-    before = sorted(out.parent.iterdir())
-    assert _run(*arguments, "--out", out) == 2
-    assert sorted(out.parent.iterdir()) == before
-    message = capsys.readouterr().err
-    assert message.startswith("longshort_convert: ")
-    return message
 
 
 def test_there_are_golden_checkpoints() -> None:
@@ -46,8 +29,8 @@ def test_there_are_golden_checkpoints() -> None:
 @pytest.mark.parametrize("case", _GOLDEN_CASES)
 def test_a_golden_checkpoint_keeps_every_number_and_its_type(case: str, tmp_path: Path) -> None:
     official = json.loads((_GOLDEN / case / "config.json").read_text())
-    assert _run(_GOLDEN / case / "weights.pt", "--out", tmp_path / "model") == 0
-    config = _config(tmp_path / "model")
+    assert convert(_GOLDEN / case / "weights.pt", "--out", tmp_path / "model") == 0
+    config = config_of(tmp_path / "model")
     assert config == {
         "architecture": "language_model",
         "layers": official["n_layer"],
@@ -87,8 +70,8 @@ def test_both_styles_and_precisions_give_the_same_model(
 ) -> None:
     state = made_up.state_dict(dtype)
     path = made_up.save(tmp_path, style(state=state))
-    assert _run(path, "--segment-length", 8, "--mem-len", 32, "--out", tmp_path / "model") == 0
-    config = _config(tmp_path / "model")
+    assert convert(path, "--segment-length", 8, "--mem-len", 32, "--out", tmp_path / "model") == 0
+    config = config_of(tmp_path / "model")
     assert (config["segment_length"], config["memory_length"]) == (8, 32)
     assert (config["chunk_rank"], config["window_length"], config["chunk_position_clamp"]) == (3, 6, 5)
     assert (config["pre_layer_norm"], config["projection_bias"], config["activation"]) == (False, True, "relu")
@@ -104,7 +87,7 @@ def test_hyperparameters_of_omegaconf_are_read(tmp_path: Path) -> None:
     """The file is from write_dict_config.py there, with omegaconf 2.0.6."""
     saved = Path(__file__).parent / "torch_saved/dict_config.pt"
     for name, checkpoint in (("saved", saved), ("plain", made_up.save(tmp_path, made_up.cfg_style()))):
-        assert _run(checkpoint, "--out", tmp_path / name) == 0
+        assert convert(checkpoint, "--out", tmp_path / name) == 0
     for file in ("config.json", "model.safetensors"):
         assert (tmp_path / "saved" / file).read_bytes() == (tmp_path / "plain" / file).read_bytes()
 
@@ -116,7 +99,7 @@ def test_hyperparameters_may_be_numbers_of_numpy(protocol: int, tmp_path: Path) 
     fields |= {"mem_len": np.uint16(16), "clamp_len": np.array(-1, ">i4")[()]}
     for name, checkpoint in (("numpy", made_up.args_style(fields)), ("plain", made_up.args_style())):
         checkpoint_file.write(tmp_path / f"{name}.pt", checkpoint, protocol=protocol)
-        assert _run(tmp_path / f"{name}.pt", "--out", tmp_path / name) == 0
+        assert convert(tmp_path / f"{name}.pt", "--out", tmp_path / name) == 0
     assert (tmp_path / "numpy/config.json").read_bytes() == (tmp_path / "plain/config.json").read_bytes()
 
 
@@ -133,20 +116,20 @@ def test_a_hyperparameter_of_another_type_is_named_as_what_it_is(
     value: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = made_up.save(tmp_path, made_up.cfg_style(made_up.FIELDS | {"d_model": value}))
-    assert _run(path, "--out", tmp_path / "model") == 2
+    assert convert(path, "--out", tmp_path / "model") == 2
     assert words in capsys.readouterr().err
 
 
 def test_every_file_can_be_read_by_the_servers_user(tmp_path: Path) -> None:
-    assert _run(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
+    assert convert(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "model").iterdir()}
     assert "model.safetensors" in modes
     assert set(modes.values()) == {modes["config.json"]}
 
 
 def test_the_memory_is_the_checkpoints_by_default(tmp_path: Path) -> None:
-    assert _run(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model")["memory_length"] == made_up.FIELDS["mem_len"]
+    assert convert(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
+    assert config_of(tmp_path / "model")["memory_length"] == made_up.FIELDS["mem_len"]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +143,8 @@ def test_the_memory_is_the_checkpoints_by_default(tmp_path: Path) -> None:
 def test_the_tokenizer_is_what_the_symbols_show(dictionary: str, tokenizer: str, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text(dictionary, encoding="utf-8")
     path = made_up.save(tmp_path, made_up.cfg_style())
-    assert _run(path, "--vocabulary", tmp_path / "dict.txt", "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model")["tokenizer"] == tokenizer
+    assert convert(path, "--vocabulary", tmp_path / "dict.txt", "--out", tmp_path / "model") == 0
+    assert config_of(tmp_path / "model")["tokenizer"] == tokenizer
     assert (tmp_path / "model" / "vocabulary.txt").read_text(encoding="utf-8") == dictionary
 
 
@@ -169,8 +152,8 @@ def test_the_tokenizer_can_be_said(tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("1 9\n2 5\n")
     path = made_up.save(tmp_path, made_up.cfg_style())
     arguments = ["--vocabulary", tmp_path / "dict.txt", "--tokenizer", "fairseq_characters"]
-    assert _run(path, *arguments, "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model")["tokenizer"] == "fairseq_characters"
+    assert convert(path, *arguments, "--out", tmp_path / "model") == 0
+    assert config_of(tmp_path / "model")["tokenizer"] == "fairseq_characters"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +175,7 @@ def test_a_wrong_vocabulary_is_refused(
 ) -> None:
     (tmp_path / "dict.txt").write_bytes(dictionary if isinstance(dictionary, bytes) else dictionary.encode())
     path = made_up.save(tmp_path, made_up.cfg_style())
-    message = _refused(capsys, tmp_path / "model", path, "--vocabulary", tmp_path / "dict.txt")
+    message = refusal(capsys, tmp_path / "model", path, "--vocabulary", tmp_path / "dict.txt")
     for word in ["dict.txt", *words]:
         assert word in message
 
@@ -252,7 +235,7 @@ _TIED = "decoder.model.out_emb.weight"
 def test_what_is_not_known_is_refused_by_name(
     checkpoint: object, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    message = _refused(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
+    message = refusal(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
     for word in words:
         assert word in message
 
@@ -260,7 +243,7 @@ def test_what_is_not_known_is_refused_by_name(
 def test_another_architecture_in_args_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = made_up.args_style()
     checkpoint["args"].arch = "transformer_lm_gbw"
-    message = _refused(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
+    message = refusal(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
     assert "'transformer_lm_gbw'" in message
 
 
@@ -268,20 +251,20 @@ def test_a_segment_that_is_no_multiple_of_the_chunk_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = made_up.save(tmp_path, made_up.cfg_style())
-    assert "segment length 10" in _refused(capsys, tmp_path / "model", path, "--segment-length", 10)
+    assert "segment length 10" in refusal(capsys, tmp_path / "model", path, "--segment-length", 10)
 
 
 def test_a_directory_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made_up.save(tmp_path, made_up.cfg_style())
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "notes").write_text("mine")
-    assert "already exists" in _refused(capsys, tmp_path / "model", path)
+    assert "already exists" in refusal(capsys, tmp_path / "model", path)
     assert (tmp_path / "model" / "notes").read_text() == "mine"
 
 
 def test_a_tokenizer_needs_a_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made_up.save(tmp_path, made_up.cfg_style())
-    assert "needs --vocabulary" in _refused(capsys, tmp_path / "model", path, "--tokenizer", "fairseq_bytes")
+    assert "needs --vocabulary" in refusal(capsys, tmp_path / "model", path, "--tokenizer", "fairseq_bytes")
 
 
 @pytest.mark.parametrize("arguments", [[], ["checkpoint.pt"], ["checkpoint.pt", "--out", "x", "--mem-len", "0"]])

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from golden import roberta
-from longshort_convert.__main__ import main
 from numpy.typing import NDArray
 from reference import checkpoint_file
+
+from models.convert.converting import convert, refusal
 
 _SETTINGS = {
     "encoder_attention_heads": 3,
@@ -37,16 +38,6 @@ _NAMES = (
     (r"(\d)\.output\.LayerNorm", r"\1.final_layer_norm"),
     (r"^classifier", "classification_heads.sentiment"),
 )
-
-
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
-    assert _run(*arguments, "--out", out) == 2
-    assert not out.exists()
-    return capsys.readouterr().err
 
 
 def _model() -> dict[str, Any]:
@@ -106,7 +97,7 @@ def _save(path: Path, state: dict[str, Any], settings: dict[str, Any] | None = N
 @pytest.fixture
 def expected(tmp_path: Path) -> Path:
     folder = roberta.write_folder(tmp_path / "hugging_face", _model(), _weights())
-    assert _run(folder, "--out", tmp_path / "expected") == 0
+    assert convert(folder, "--out", tmp_path / "expected") == 0
     return tmp_path / "expected"
 
 
@@ -115,14 +106,14 @@ def test_both_forms_give_the_files_of_hugging_face(old: bool, expected: Path, tm
     state = _fairseq() | _lm_head("encoder.")
     state = _older(state) if old else state
     labels = ("--labels", expected / "labels.txt")
-    assert _run(_save(tmp_path / "model.pt", state, old=old), *labels, "--out", tmp_path / "out") == 0
+    assert convert(_save(tmp_path / "model.pt", state, old=old), *labels, "--out", tmp_path / "out") == 0
     for name in ("config.json", "model.safetensors", "labels.txt"):
         assert (tmp_path / "out" / name).read_bytes() == (expected / name).read_bytes()
 
 
 def test_without_a_head_it_is_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = {name: value for name, value in _fairseq().items() if "classification" not in name}
-    assert _run(_save(tmp_path / "model.pt", state | _lm_head("encoder.")), "--out", tmp_path / "out") == 0
+    assert convert(_save(tmp_path / "model.pt", state | _lm_head("encoder.")), "--out", tmp_path / "out") == 0
     assert json.loads((tmp_path / "out" / "config.json").read_text())["classes"] == 0
     assert "lm_head" in capsys.readouterr().err
 
@@ -131,11 +122,11 @@ def test_one_of_several_heads_is_chosen(expected: Path, tmp_path: Path, capsys: 
     state = _fairseq()
     others = {name.replace("sentiment", "topic.of"): value * 2 for name, value in state.items() if "heads" in name}
     path = _save(tmp_path / "model.pt", state | others)
-    assert "several heads; choose with --head: sentiment, topic.of" in _refused(capsys, tmp_path / "out", path)
-    assert "--head=mnli: the checkpoint has sentiment" in _refused(capsys, tmp_path / "out", path, "--head=mnli")
-    assert _run(path, "--head=sentiment", "--out", tmp_path / "out") == 0
+    assert "several heads; choose with --head: sentiment, topic.of" in refusal(capsys, tmp_path / "out", path)
+    assert "--head=mnli: the checkpoint has sentiment" in refusal(capsys, tmp_path / "out", path, "--head=mnli")
+    assert convert(path, "--head=sentiment", "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/model.safetensors").read_bytes() == (expected / "model.safetensors").read_bytes()
-    assert _run(path, "--head=topic.of", "--out", tmp_path / "other") == 0
+    assert convert(path, "--head=topic.of", "--out", tmp_path / "other") == 0
 
 
 _KEY = "encoder.sentence_encoder.layers.1.self_attn.k_proj.weight"
@@ -166,11 +157,11 @@ def test_what_does_not_fit_is_refused_by_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     state = {name: value for name, value in (_fairseq() | change).items() if value is not None}
-    message = _refused(capsys, tmp_path / "out", _save(tmp_path / "model.pt", state, _SETTINGS | settings))
+    message = refusal(capsys, tmp_path / "out", _save(tmp_path / "model.pt", state, _SETTINGS | settings))
     for word in words:
         assert word in message
 
 
 def test_a_checkpoint_without_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint_file.write(tmp_path / "model.pt", {"model": _fairseq()})
-    assert "no settings: neither cfg nor args" in _refused(capsys, tmp_path / "out", tmp_path / "model.pt")
+    assert "no settings: neither cfg nor args" in refusal(capsys, tmp_path / "out", tmp_path / "model.pt")

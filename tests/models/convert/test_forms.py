@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from longshort_convert.__main__ import main
 from longshort_convert.checkpoint import read_checkpoint
 from longshort_convert.errors import ConvertError
 from numpy.typing import NDArray
 from reference import checkpoint_file, safetensors_file
 
 from models.convert import made_up
+from models.convert.converting import convert
 
 _GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -62,10 +62,6 @@ _CVT_SETTINGS = {"embedding_strides": "embed_stride", "embedding_paddings": "emb
 _FAMILIES = ("language_model", "text_classifier", "vil", "cvt")
 
 
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
 def _stored(out: Path) -> dict[str, NDArray[Any]]:
     return safetensors_file.read(out / "model.safetensors")
 
@@ -76,7 +72,7 @@ def _save(path: Path, content: Any) -> Path:
 
 
 def _refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert _run(*arguments) == 2
+    assert convert(*arguments) == 2
     return capsys.readouterr().err
 
 
@@ -90,13 +86,13 @@ def expected(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, NDArra
     """What the family's plain state dict is converted to."""
     family = _family(request.param)
     out = tmp_path / "expected"
-    assert _run(_save(tmp_path / "plain.pt", family.state), *family.options, "--out", out) == 0
+    assert convert(_save(tmp_path / "plain.pt", family.state), *family.options, "--out", out) == 0
     return _stored(out)
 
 
 def _assert_converted(path: Path, name: str, expected: Mapping[str, NDArray[Any]], *options: object) -> None:
     out = path.parent / "model"
-    assert _run(path, *_family(name).options, *options, "--out", out) == 0
+    assert convert(path, *_family(name).options, *options, "--out", out) == 0
     stored = _stored(out)
     assert set(stored) == set(expected)
     assert all(np.array_equal(stored[tensor], expected[tensor]) for tensor in expected)
@@ -150,7 +146,7 @@ def test_an_average_beside_the_weights_is_chosen_by_name(
     path = _save(tmp_path / "c.pt", {"model": other, "model_ema": state})
     _assert_converted(path, name, expected, "--weights", "model_ema")
     assert "ignored entries of the checkpoint: model" in capsys.readouterr().out
-    assert _run(path, *_family(name).options, "--out", tmp_path / "other") == 0
+    assert convert(path, *_family(name).options, "--out", tmp_path / "other") == 0
     assert "ignored entries of the checkpoint: model_ema" in capsys.readouterr().out
     assert np.array_equal(_stored(tmp_path / "other")["head.bias"], expected["head.bias"] + 1)
 
@@ -158,7 +154,7 @@ def test_an_average_beside_the_weights_is_chosen_by_name(
     together |= {f"model_ema.module.{tensor}": values for tensor, values in state.items()}
     path = _save(tmp_path / "d.pt", {"state_dict": together})
     options = [*_family(name).options, "--weights", "state_dict:model_ema.module", "--out", tmp_path / "together"]
-    assert _run(path, *options) == 0
+    assert convert(path, *options) == 0
     assert np.array_equal(_stored(tmp_path / "together")["head.bias"], expected["head.bias"])
 
     path = _save(tmp_path / "e.pt", {"teacher": state, "student": other})
@@ -184,7 +180,7 @@ def test_weights_come_as_safetensors_and_in_shards(name: str, expected: dict, tm
     index.write_text(json.dumps({"weight_map": {tensor: file for file in halves for tensor in halves[file]}}))
     for number, path in enumerate((index, folder, folder / "model-00002-of-00002.safetensors")):
         out = tmp_path / f"model{number}"
-        assert _run(path, *_family(name).options, "--out", out) == 0
+        assert convert(path, *_family(name).options, "--out", out) == 0
         assert set(_stored(out)) == set(expected)
 
 
@@ -271,7 +267,7 @@ def test_values_beside_the_weights_are_skipped(value: str, protocol: int, tmp_pa
     state = made_up.state_dict()
     checkpoint = made_up.cfg_style(state=state) | {"extra_state": {"value": _VALUES[value]}, "list": [_VALUES[value]]}
     checkpoint_file.write(tmp_path / "c.pt", checkpoint, protocol=protocol)
-    assert _run(tmp_path / "c.pt", "--out", tmp_path / "model") == 0
+    assert convert(tmp_path / "c.pt", "--out", tmp_path / "model") == 0
     assert np.array_equal(_stored(tmp_path / "model")["in_emb.weight"], state["decoder.model.in_emb.weight"])
 
 
@@ -356,12 +352,12 @@ def test_texts_of_windows_are_read(start: bytes, end: bytes, last: bool, tmp_pat
     config = text("hyperparameters.json", '{"architecture": "text_classifier",', ' "heads": 2}')
     labels = text("labels.txt", "négatif", "positif")
     options = [*family.options, "--config", config, "--labels", labels, "--out", tmp_path / "classifier"]
-    assert _run(path, *options) == 0
+    assert convert(path, *options) == 0
     assert (tmp_path / "classifier" / "labels.txt").read_bytes().rstrip(b"\n") == "négatif\npositif".encode()
 
     dictionary = text("dict.txt", "101 5", "32 4")
     path = made_up.save(tmp_path, made_up.cfg_style())
-    assert _run(path, "--vocabulary", dictionary, "--out", tmp_path / "model") == 0
+    assert convert(path, "--vocabulary", dictionary, "--out", tmp_path / "model") == 0
     assert (tmp_path / "model" / "vocabulary.txt").read_bytes().rstrip(b"\n") == b"101 5\n32 4"
 
     tokens = text("tokens.txt", "0", "[MAX")
@@ -375,7 +371,7 @@ def test_texts_of_windows_are_read(start: bytes, end: bytes, last: bool, tmp_pat
         "--out",
         tmp_path / "listops",
     ]
-    assert _run(path, *options) == 0
+    assert convert(path, *options) == 0
     assert (tmp_path / "listops" / "vocabulary.txt").read_bytes().rstrip(b"\n") == b"0\n[MAX"
 
 

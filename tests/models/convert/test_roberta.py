@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from golden import roberta
-from longshort_convert.__main__ import main
 from numpy.typing import NDArray
 from reference import checkpoint_file, safetensors_file
 from reference.text_classifier import TextClassifier
+
+from models.convert.converting import config_of, convert, refusal
 
 _CONFIG = {
     "architecture": "text_classifier",
@@ -39,14 +40,6 @@ _CONFIG = {
 _POSITIONS = "model.embeddings.position_embeddings.weight"
 
 
-def _run(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def _config(out: Path) -> dict[str, Any]:
-    return json.loads((out / "config.json").read_text())
-
-
 def _stored(out: Path) -> dict[str, NDArray]:
     return safetensors_file.read(out / "model.safetensors")
 
@@ -60,19 +53,10 @@ def _folder(directory: Path, **changed: Any) -> Path:
     return roberta.write_folder(directory / "roberta", model, _weights(model))
 
 
-def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
-    """The message of a refusal, which leaves nothing behind."""
-    assert _run(*arguments, "--out", out) == 2
-    assert not out.exists()
-    message = capsys.readouterr().err
-    assert message.startswith("longshort_convert: ")
-    return message
-
-
 def test_a_classifier_has_the_fields_and_tensors_of_an_encoder(tmp_path: Path) -> None:
     out = tmp_path / "model"
-    assert _run(_folder(tmp_path), "--out", out) == 0
-    assert _config(out) == _CONFIG
+    assert convert(_folder(tmp_path), "--out", out) == 0
+    assert config_of(out) == _CONFIG
     assert (out / "labels.txt").read_text() == "bad\ngood\nso so\n"
     given, stored = _weights(roberta.config()), _stored(out)
     assert len(stored) == len(given) - 1  # the token type is part of the positions
@@ -92,18 +76,18 @@ def test_a_classifier_has_the_fields_and_tensors_of_an_encoder(tmp_path: Path) -
 
 def test_optional_fields_are_those_of_the_folder(tmp_path: Path) -> None:
     changed = {"layer_norm_eps": 1e-12, "pad_token_id": 4, "eos_token_id": 3, "problem_type": roberta.MULTI}
-    assert _run(_folder(tmp_path, **changed), "--out", tmp_path / "model") == 0
+    assert convert(_folder(tmp_path, **changed), "--out", tmp_path / "model") == 0
     new = {"layer_norm_epsilon": 1e-12, "padding_id": 4, "separator_id": 3, "problem_type": roberta.MULTI}
     new |= {"max_sequence_length": 61, "window_size": 61}
-    assert _config(tmp_path / "model") == _CONFIG | new
+    assert config_of(tmp_path / "model") == _CONFIG | new
 
 
 @pytest.mark.parametrize(("labels", "problem_type"), [(1, "regression"), (2, None)])
 def test_a_problem_type_that_is_not_given_follows_from_the_classes(
     labels: int, problem_type: str | None, tmp_path: Path
 ) -> None:
-    assert _run(_folder(tmp_path, id2label=roberta.labels(labels)), "--out", tmp_path / "model") == 0
-    assert _config(tmp_path / "model").get("problem_type") == problem_type
+    assert convert(_folder(tmp_path, id2label=roberta.labels(labels)), "--out", tmp_path / "model") == 0
+    assert config_of(tmp_path / "model").get("problem_type") == problem_type
 
 
 def test_an_old_folder_and_other_prefixes_give_the_same_files(tmp_path: Path) -> None:
@@ -118,7 +102,7 @@ def test_an_old_folder_and_other_prefixes_give_the_same_files(tmp_path: Path) ->
     folders.append(lightning / "last.ckpt")
     outs = [tmp_path / f"out-{index}" for index in range(len(folders))]
     for folder, out in zip(folders, outs, strict=True):
-        assert _run(folder, "--out", out) == 0
+        assert convert(folder, "--out", out) == 0
         for name in ("config.json", "model.safetensors", "labels.txt"):
             assert (out / name).read_bytes() == (outs[0] / name).read_bytes()
 
@@ -131,7 +115,9 @@ def test_layer_norms_may_have_the_names_of_tensorflow(tmp_path: Path) -> None:
     }
     assert sum(name.endswith((".gamma", ".beta")) for name in old) == 2 * (1 + 2 * model["num_hidden_layers"])
     for folder, tensors in (("new", weights), ("old", old)):
-        assert _run(roberta.write_folder(tmp_path / folder, model, tensors), "--out", tmp_path / f"{folder}-model") == 0
+        assert (
+            convert(roberta.write_folder(tmp_path / folder, model, tensors), "--out", tmp_path / f"{folder}-model") == 0
+        )
     assert (tmp_path / "old-model/model.safetensors").read_bytes() == (
         tmp_path / "new-model/model.safetensors"
     ).read_bytes()
@@ -142,15 +128,15 @@ def test_a_layer_norm_with_both_names_is_refused(tmp_path: Path, capsys: pytest.
     name = "roberta.embeddings.LayerNorm"
     weights = _weights(model)
     folder = roberta.write_folder(tmp_path / "both", model, weights | {f"{name}.gamma": weights[f"{name}.weight"]})
-    message = _refused(capsys, tmp_path / "model", folder)
+    message = refusal(capsys, tmp_path / "model", folder)
     assert f"{name}.gamma" in message and f"{name}.weight" in message and "the same tensor" in message
 
 
 @pytest.mark.parametrize("architecture", [roberta.ENCODER, roberta.MASKED_LM])
 def test_an_encoder_has_no_head(architecture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model"
-    assert _run(_folder(tmp_path, architectures=[architecture]), "--out", out) == 0
-    assert _config(out) == _CONFIG | {"classes": 0}
+    assert convert(_folder(tmp_path, architectures=[architecture]), "--out", out) == 0
+    assert config_of(out) == _CONFIG | {"classes": 0}
     assert not (out / "labels.txt").exists()
     assert not [name for name in _stored(out) if "classifer" in name]
     dropped = "lm_head, the head of the masked language model, is dropped" in capsys.readouterr().err
@@ -160,7 +146,7 @@ def test_an_encoder_has_no_head(architecture: str, tmp_path: Path, capsys: pytes
 def test_half_precision_is_kept_and_sums_are_not_rounded_to_it(tmp_path: Path) -> None:
     model = roberta.config()
     weights = {name: value.astype(np.float16) for name, value in _weights(model).items()}
-    assert _run(roberta.write_folder(tmp_path / "half", model, weights), "--out", tmp_path / "model") == 0
+    assert convert(roberta.write_folder(tmp_path / "half", model, weights), "--out", tmp_path / "model") == 0
     stored = _stored(tmp_path / "model")
     assert stored["model.embeddings.word_embeddings.weight"].dtype == np.float16
     types, table = (weights[f"roberta.embeddings.{name}_embeddings.weight"] for name in ("token_type", "position"))
@@ -170,9 +156,9 @@ def test_half_precision_is_kept_and_sums_are_not_rounded_to_it(tmp_path: Path) -
 def test_positions_can_be_more_or_fewer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _folder(tmp_path)
     for length in (150, 64, 10):
-        assert _run(folder, "--max-length", length, "--out", tmp_path / str(length)) == 0
+        assert convert(folder, "--max-length", length, "--out", tmp_path / str(length)) == 0
         assert ("WARNING: positions 64 to 149 are copies" in capsys.readouterr().err) == (length == 150)
-        config = _config(tmp_path / str(length))
+        config = config_of(tmp_path / str(length))
         assert (config["max_sequence_length"], config["window_size"]) == (length, length)
     table = _stored(tmp_path / "64")[_POSITIONS]
     assert np.array_equal(_stored(tmp_path / "10")[_POSITIONS], table[:10])
@@ -182,19 +168,19 @@ def test_positions_can_be_more_or_fewer(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_window_that_does_not_cover_is_said_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _folder(tmp_path)
     for window in (8, 63):  # the first token is outside the windows
-        assert _run(folder, "--window", window, "--out", tmp_path / str(window)) == 0
+        assert convert(folder, "--window", window, "--out", tmp_path / str(window)) == 0
         assert ("WARNING: documents of more than 9 tokens" in capsys.readouterr().err) == (window == 8)
-        assert _config(tmp_path / str(window)) == _CONFIG | {"window_size": window}
+        assert config_of(tmp_path / str(window)) == _CONFIG | {"window_size": window}
 
 
 def test_landmarks_begin_by_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _folder(tmp_path)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        assert _run(folder, "--window=8", "--rank=4", f"--seed={seed}", "--out", tmp_path / name) == 0
+        assert convert(folder, "--window=8", "--rank=4", f"--seed={seed}", "--out", tmp_path / name) == 0
         assert "WARNING: 4 landmarks for each head begin with random projections" in capsys.readouterr().err
     expected = {**_CONFIG, "window_size": 8, "projection_rank": 4}
     del expected["dual_norm"]
-    assert _config(tmp_path / "a") == expected
+    assert config_of(tmp_path / "a") == expected
     files = {name: (tmp_path / name / "model.safetensors").read_bytes() for name in "abc"}
     assert files["a"] == files["b"] != files["c"]
     projection = _stored(tmp_path / "a")["model.transformer_0.mha.dconv_fc.weight"]
@@ -208,8 +194,8 @@ def test_landmarks_begin_near_roberta(tmp_path: Path) -> None:
     folder = roberta.write_folder(tmp_path / "roberta", model, _weights(model))
     networks = []
     for name, options in (("exact", ()), ("start", ("--rank=1",))):
-        assert _run(folder, *options, "--out", tmp_path / name) == 0
-        config = _config(tmp_path / name) | {"projection_rank": 0}
+        assert convert(folder, *options, "--out", tmp_path / name) == 0
+        config = config_of(tmp_path / name) | {"projection_rank": 0}
         networks.append(TextClassifier(config, _stored(tmp_path / name)))
     (ids,) = roberta.draw_ids(model, [40], np.random.default_rng(1))
     exact, start = (network.first([ids]) for network in networks)
@@ -235,11 +221,11 @@ def test_a_long_short_roberta_keeps_its_window_and_landmarks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = _long_short(tmp_path)
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     assert "WARNING" not in capsys.readouterr().err
     expected = {**_CONFIG, "window_size": 16, "projection_rank": 2}
     del expected["dual_norm"]
-    assert _config(tmp_path / "model") == expected
+    assert config_of(tmp_path / "model") == expected
     given, stored = safetensors_file.read(folder / "model.safetensors"), _stored(tmp_path / "model")
     for theirs, ours in {
         "landmarks": "dconv_fc",
@@ -248,20 +234,20 @@ def test_a_long_short_roberta_keeps_its_window_and_landmarks(
     }.items():
         name = f"roberta.encoder.layer.1.attention.self.{theirs}.bias"
         assert np.array_equal(stored[f"model.transformer_1.mha.{ours}.bias"], given[name])
-    assert "rank is 3" in _refused(capsys, tmp_path / "other", folder, "--rank=3")
+    assert "rank is 3" in refusal(capsys, tmp_path / "other", folder, "--rank=3")
 
 
 def test_a_long_short_roberta_may_have_no_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _long_short(tmp_path, window=0)
-    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert convert(folder, "--out", tmp_path / "model") == 0
     assert "WARNING" not in capsys.readouterr().err
-    assert _config(tmp_path / "model")["window_size"] == 0
+    assert config_of(tmp_path / "model")["window_size"] == 0
 
 
 def test_a_window_narrower_than_in_training_is_said_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _long_short(tmp_path, window=16)
     for window in (8, 16, 32):
-        assert _run(folder, "--window", window, "--out", tmp_path / str(window)) == 0
+        assert convert(folder, "--window", window, "--out", tmp_path / str(window)) == 0
         assert ("WARNING: documents of more than 9 tokens" in capsys.readouterr().err) == (window == 8)
 
 
@@ -300,7 +286,7 @@ def test_a_setting_that_is_not_computed_is_refused_by_name(
 ) -> None:
     folder = _folder(tmp_path)
     (folder / "config.json").write_text(json.dumps(roberta.config(**changed)))
-    message = _refused(capsys, tmp_path / "model", folder)
+    message = refusal(capsys, tmp_path / "model", folder)
     for word in words:
         assert word in message
 
@@ -312,7 +298,7 @@ def test_a_model_with_other_names_of_tensors_is_refused_by_its_own(
     weights = {name.replace("roberta.", f"{kind}."): value for name, value in _weights(roberta.config()).items()}
     folder = roberta.write_folder(tmp_path / "other", roberta.config(model_type=kind), weights)
     for checkpoint in (folder, folder / "model.safetensors"):
-        assert f"model_type is '{kind}'" in _refused(capsys, tmp_path / "model", checkpoint)
+        assert f"model_type is '{kind}'" in refusal(capsys, tmp_path / "model", checkpoint)
 
 
 _KEY = "roberta.encoder.layer.1.attention.self.key.weight"
@@ -347,7 +333,7 @@ def test_what_does_not_fit_is_refused_by_name(
     model = roberta.config()
     weights = {name: value for name, value in (_weights(model) | change).items() if value is not None}
     folder = roberta.write_folder(tmp_path / "roberta", model, weights)
-    message = _refused(capsys, tmp_path / "model", folder, *options)
+    message = refusal(capsys, tmp_path / "model", folder, *options)
     for word in words:
         assert word in message
 
@@ -355,16 +341,16 @@ def test_what_does_not_fit_is_refused_by_name(
 def test_a_file_without_config_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = _folder(tmp_path)
     config = (folder / "config.json").rename(tmp_path / "elsewhere.json")
-    assert "config.json: no such file" in _refused(capsys, tmp_path / "model", folder / "model.safetensors")
-    assert _run(folder / "model.safetensors", "--config", config, "--out", tmp_path / "model") == 0
+    assert "config.json: no such file" in refusal(capsys, tmp_path / "model", folder / "model.safetensors")
+    assert convert(folder / "model.safetensors", "--config", config, "--out", tmp_path / "model") == 0
 
 
 def test_a_setting_that_is_not_known_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(_folder(tmp_path, flavour="vanilla"), "--out", tmp_path / "model") == 0
+    assert convert(_folder(tmp_path, flavour="vanilla"), "--out", tmp_path / "model") == 0
     assert "does not know and ignores: flavour" in capsys.readouterr().err
 
 
 def test_options_of_robertas_are_refused_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weights = Path(__file__).parents[2] / "golden/text_classifier/text_tiny/weights.pt"
     for option in ("--window", "--rank", "--seed", "--max-length", "--head"):
-        assert f"{option} is not valid" in _refused(capsys, tmp_path / "model", weights, f"{option}=4")
+        assert f"{option} is not valid" in refusal(capsys, tmp_path / "model", weights, f"{option}=4")

@@ -28,19 +28,16 @@ using Workers = std::vector<models::WorkerDevice>;
 
 namespace fs = std::filesystem;
 
-// Returns once the watcher's thread has taken the SIGTERM that was sent.
-void WaitUntilTaken() {
-  sigset_t pending;
-  do {
-    absl::SleepFor(absl::Milliseconds(50));
-    sigpending(&pending);
-  } while (sigismember(&pending, SIGTERM) == 1);
-  absl::SleepFor(absl::Milliseconds(50));
+// Waits until the loading was asked to stop, because of a SIGTERM that was sent.
+bool WaitUntilStopped(const models::LoadGuard& guard) {
+  const absl::Time end = absl::Now() + absl::Minutes(1);
+  while (!guard.stop_requested() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  return guard.stop_requested();
 }
 
-void StopAndWaitUntilTaken() {
+bool StopAndWaitUntilStopped(const models::LoadGuard& guard) {
   kill(getpid(), SIGTERM);
-  WaitUntilTaken();
+  return WaitUntilStopped(guard);
 }
 
 // A server of one model, whose versions this process loads.
@@ -83,8 +80,8 @@ class RunServerTest : public testing::Test {
 
 TEST_F(RunServerTest, ExitsWithZeroWhenStoppedWhileItLoads) {
   const auto loader = [](const std::string&, const Workers&,
-                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
-    StopAndWaitUntilTaken();
+                         const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
+    EXPECT_TRUE(StopAndWaitUntilStopped(guard));
     return absl::InternalError("what was loaded is not looked at");
   };
   EXPECT_EQ(Run(loader), 0);
@@ -105,8 +102,7 @@ TEST_F(RunServerTest, ASignalThatALibrarysThreadReceivesStopsTheServer) {
   const auto loader = [&](const std::string&, const Workers&,
                           const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     pthread_kill(library.native_handle(), SIGTERM);
-    WaitUntilTaken();
-    EXPECT_TRUE(guard.stop_requested());
+    EXPECT_TRUE(WaitUntilStopped(guard));
     return absl::InternalError("what was loaded is not looked at");
   };
   EXPECT_EQ(Run(loader), 0);
@@ -116,8 +112,8 @@ TEST_F(RunServerTest, ASignalThatALibrarysThreadReceivesStopsTheServer) {
 
 TEST_F(RunServerTest, ACheckOfTheConfigurationThatIsStoppedIsAnError) {
   const auto loader = [](const std::string&, const Workers&,
-                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
-    StopAndWaitUntilTaken();
+                         const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
+    EXPECT_TRUE(StopAndWaitUntilStopped(guard));
     return Model();
   };
   EXPECT_EQ(Run(loader, {"--check-config"}), 1);
@@ -139,13 +135,13 @@ TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
 TEST_F(RunServerTest, LoadsNothingOnceStopped) {
   std::vector<std::string> loaded;
   const auto loader = [&](const std::string& directory, const Workers&,
-                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
+                          const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     loaded.push_back(fs::path(directory).filename().string());
     if (loaded.size() == 1) {
       AddVersion(2);
       AddVersion(3);
     } else if (loaded.size() == 2) {
-      StopAndWaitUntilTaken();
+      EXPECT_TRUE(StopAndWaitUntilStopped(guard));
     }
     return Model();
   };
@@ -158,8 +154,7 @@ TEST_F(RunServerTest, StoppingEndsALoadInProgress) {
   const auto loader = [&](const std::string&, const Workers&,
                           const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     stopped_before = guard.stop_requested();
-    StopAndWaitUntilTaken();
-    stopped = guard.stop_requested();
+    stopped = StopAndWaitUntilStopped(guard);
     return absl::CancelledError("as requested");
   };
   EXPECT_EQ(Run(loader), 0);
@@ -185,12 +180,12 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
   };
   std::future<void> client;
   const auto loader = [&](const std::string& directory, const Workers&,
-                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
+                          const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     if (fs::path(directory).filename() == "1") {
       client = std::async(std::launch::async, call);  // here, so that its thread does not take the signal
       return Model();
     }
-    StopAndWaitUntilTaken();
+    EXPECT_TRUE(StopAndWaitUntilStopped(guard));
     EXPECT_TRUE(ended.Wait());
     return Model();
   };

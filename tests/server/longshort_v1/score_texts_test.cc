@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/schedule/refusal.h"
 #include "longshort/v1/inference.grpc.pb.h"
@@ -256,10 +257,14 @@ TEST_F(ScoreTextsTest, ADocumentIsHeldUntilTheStreamsDeadline) {
 }
 
 TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForHeldDocuments) {
-  engine_->on_submit = [](int) { return FullForNow(absl::Hours(1)); };
+  absl::Notification refused;
+  engine_->on_submit = [&refused](int) {
+    if (!refused.HasBeenNotified()) refused.Notify();
+    return FullForNow(absl::Hours(1));
+  };
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(5, "x")));
-  absl::SleepFor(absl::Milliseconds(50));
+  refused.WaitForNotification();
   gate_.Close();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 1) << "cut off and ended";

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -312,19 +314,22 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
   }
 }
 
-// Checking this seal takes milliseconds, during which the call may end. The engine must not answer the call later (the
-// address sanitizer would detect it).
+// Checking this seal takes milliseconds, during which the call may end, and so it may before the engine has answered.
+// The engine must not answer the call later (the address sanitizer would detect it).
 TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
   environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
   engine_->largest_session.tokens = 2 * kMiB;
   engine_->archives["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   const Parts parts = Export("alice", "talk").first;
-  std::vector<std::thread> engine_threads;
+  std::mutex mutex;
+  std::vector<std::function<void()>> answers;  // of the engine
   engine_->notify_imported = [&](const std::function<void()>& notify) {
-    engine_threads.emplace_back([notify] {
-      absl::SleepFor(absl::Milliseconds(30));
-      notify();
-    });
+    const std::lock_guard lock(mutex);
+    answers.push_back(notify);
+  };
+  const auto take_answers = [&] {
+    const std::lock_guard lock(mutex);
+    return std::exchange(answers, {});
   };
   for (int n = 0; n < 20; ++n) {
     grpc::ClientContext context;
@@ -337,12 +342,15 @@ TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
       *request.mutable_part() = part;
       writer->Write(request);
     }
-    absl::SleepFor(n * absl::Milliseconds(1));
+    std::vector<std::function<void()>> late;
+    while (n % 2 == 1 && late.empty()) late = take_answers();
     context.TryCancel();
     writer->Finish();
-    while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
+    for (const auto& answer : late) answer();
+    while (environment_->session_transfers.budget->held() > 0) {
+      for (const auto& answer : take_answers()) answer();
+    }
   }
-  for (std::thread& thread : engine_threads) thread.join();
 }
 
 TEST_F(SessionTransferTest, AStoppingServerEndsAnImport) {

@@ -12,17 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/monitoring/server_metrics.h"
+#include "tests/core/fakes/fake_clock.h"
 
 namespace longshort::server::load_report_test {
 
 using ::testing::AllOf;
-using ::testing::DoubleNear;
 using ::testing::Ge;
 using ::testing::Le;
-
-constexpr double kTold = 1e-9;
 
 // The published message xds.data.orca.v3.OrcaLoadReport, as far as the server fills it in.
 class OrcaReader {
@@ -70,8 +68,8 @@ class OrcaReader {
 TEST(LoadReport, ReportsTheLastSeconds) {
   ServerMetrics metrics({1.0});
   MetricFamilies& families = metrics.families();
-  const absl::Time begin = absl::Now();
-  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40});
+  core::FakeClock clock;
+  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40}, clock);
   families.workers.Add({{"model", "m"}}).Set(2);
   families.workers.Add({{"model", "many workers"}}).Set(8);
   for (int i = 0; i < 60; ++i)
@@ -84,32 +82,32 @@ TEST(LoadReport, ReportsTheLastSeconds) {
   families.step_duration.Add({{"model", "m"}}, families.latency_buckets).Observe(0.25);
   families.step_duration.Add({{"model", "many workers"}}, families.latency_buckets).Observe(0.9);
   families.batch_duration.Add({{"model", "idle"}}, families.latency_buckets).Observe(0.1);
-  absl::SleepFor(absl::Milliseconds(260));
+  clock.Advance(absl::Seconds(4));
   std::map<std::string, double> load = OrcaReader().Read(report.Get());
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
-  EXPECT_THAT(load["rps_fractional"], AllOf(Ge(99 / seconds), Le(100 / 0.26)));
-  EXPECT_NEAR(load["eps"], load["rps_fractional"] / 10, kTold) << "what another server would refuse, too, is no error";
-  EXPECT_NEAR(load["application_utilization"], load["rps_fractional"] / 100 * 0.25 / 2, kTold) << "of two workers";
+  EXPECT_EQ(load["rps_fractional"], 100.0 / 4);
+  EXPECT_EQ(load["eps"], 10.0 / 4) << "what another server would refuse, too, is no error";
+  EXPECT_EQ(load["application_utilization"], 0.25 / 2 / 4) << "of two workers";
   EXPECT_THAT(load["mem_utilization"], AllOf(Ge(1e-7), Le(0.5)));
   EXPECT_THAT(load["cpu_utilization"], AllOf(Ge(0), Le(1.1)));
 }
 
 TEST(LoadReport, IsReadOnlyAFewTimesASecond) {
   ServerMetrics metrics({1.0});
-  const absl::Time begin = absl::Now();
-  LoadReport report(metrics.families(), {});
+  core::FakeClock clock;
+  LoadReport report(metrics.families(), {}, clock);
   const std::string first = report.Get();
   metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
-  const std::string second = report.Get();
-  if (absl::Now() - begin < absl::Milliseconds(200)) {
-    EXPECT_EQ(second, first);
-  }
+  clock.Advance(absl::Milliseconds(249));
+  EXPECT_EQ(report.Get(), first);
+  clock.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(OrcaReader().Read(report.Get())["rps_fractional"], 4) << "one call in a quarter of a second";
 }
 
 TEST(LoadReport, ReportsNoShareOfUnknownMemory) {
   ServerMetrics metrics({1.0});
-  LoadReport report(metrics.families(), {});
-  absl::SleepFor(absl::Milliseconds(260));
+  core::FakeClock clock;
+  LoadReport report(metrics.families(), {}, clock);
+  clock.Advance(absl::Seconds(1));
   EXPECT_EQ(OrcaReader().Read(report.Get())["mem_utilization"], 0);
 }
 

@@ -6,9 +6,9 @@
 
 #include "gtest/gtest.h"
 #include "models/families/language_model/transformer_ls.h"
+#include "tests/core/fakes/stream_pages.h"
 #include "tests/models/families/language_model/random_decoder.h"
 #include "tests/models/families/language_model/tested_backends.h"
-#include "tests/rings/ring_pages.h"
 
 namespace longshort::models::repeated_steps_test {
 
@@ -23,13 +23,14 @@ INSTANTIATE_TEST_SUITE_P(Backends, RepeatedStepsTest, ::testing::ValuesIn(Tested
 
 // Logits of all steps of streams that begin one step after the other: steps have 1 to kStreams slices of 1 token or of
 // a prompt.
-std::vector<float> ReadStreams(LanguageModel& model, RingPools& pools) {
+std::vector<float> ReadStreams(LanguageModel& model, const CachePages& capacity) {
   const LanguageModelInfo& info = model.info();
-  std::vector<RingPages> pages;
+  core::FreePages free(capacity);
+  std::vector<core::StreamPages> pages;
   std::vector<std::vector<int32_t>> tokens(kStreams);
   std::vector<int64_t> positions(kStreams, 0);
   for (int64_t stream = 0; stream < kStreams; ++stream) {
-    pages.push_back(*RingPages::Acquire(pools, info, kPromptTokens));
+    pages.emplace_back(info, kTokens, free);
     for (int64_t i = 0; i < kTokens; ++i) {
       tokens[stream].push_back(static_cast<int32_t>((i * 7 + stream * 5) % info.vocabulary_size));
     }
@@ -60,13 +61,11 @@ std::vector<float> ReadStreams(LanguageModel& model, RingPools& pools) {
 TEST_P(RepeatedStepsTest, StepsThatComeAgainHaveTheSameBits) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const std::unique_ptr<LanguageModel> model = RandomModelOn(GetParam(), SmallConfig(), 7, type);
-    CachePages needed = PagesForRings(model->info(), kPromptTokens);
-    needed = {needed.window * kStreams, needed.segment * kStreams, needed.open_chunk * kStreams};
+    const CachePages needed = core::StreamPages::Needed(model->info(), kTokens) * kStreams;
     ASSERT_TRUE(model->AllocateCache(needed).ok());
-    RingPools pools(needed);
-    const std::vector<float> first = ReadStreams(*model, pools);
+    const std::vector<float> first = ReadStreams(*model, needed);
     ASSERT_EQ(first.size(), kStreams * (kTokens - kPromptTokens + 1) * model->info().vocabulary_size);
-    for (int64_t round = 1; round < kRounds; ++round) EXPECT_EQ(ReadStreams(*model, pools), first) << round;
+    for (int64_t round = 1; round < kRounds; ++round) EXPECT_EQ(ReadStreams(*model, needed), first) << round;
   }
 }
 

@@ -13,9 +13,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/families/language_model/decoder.h"
+#include "tests/core/fakes/stream_pages.h"
 #include "tests/models/families/language_model/random_decoder.h"
 #include "tests/models/families/language_model/tested_backends.h"
-#include "tests/rings/ring_pages.h"
 
 namespace longshort::models::transformer_ls_test {
 
@@ -31,8 +31,8 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary_size, uint64
 // One sequence in a served model: its history and pages.
 class Sequence {
  public:
-  Sequence(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice)
-      : info_(info), pages_(*RingPages::Acquire(pools, info, max_in_slice)) {}
+  Sequence(const LanguageModelInfo& info, int64_t max_tokens, core::FreePages& free)
+      : info_(info), pages_(info, max_tokens, free) {}
 
   // A slice of the next `count` of `tokens`, with all logits.
   Slice Next(const std::vector<int32_t>& tokens, int64_t count) {
@@ -49,27 +49,26 @@ class Sequence {
 
  private:
   LanguageModelInfo info_;
-  RingPages pages_;
+  core::StreamPages pages_;
   int64_t position_ = 0;
 };
 
-// A served model with pages for some sequences, whose slices have up to a given number of tokens.
+// A served model with pages for some sequences of up to a given number of tokens.
 struct Served {
-  Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t max_in_slice)
-      : model(std::move(served)), pages(PagesForRings(model->info(), max_in_slice) * sequences), pools(pages) {
+  Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t max_tokens)
+      : model(std::move(served)), pages(core::StreamPages::Needed(model->info(), max_tokens) * sequences) {
     EXPECT_TRUE(model->AllocateCache(pages).ok());
   }
 
   std::unique_ptr<LanguageModel> model;
   CachePages pages;
-  RingPools pools;
 };
 
 // Logits [tokens, V] of a stream read in slices of these lengths (the last repeats).
 std::vector<float> ReadInSlices(Served& served, const std::vector<int32_t>& tokens,
                                 const std::vector<int64_t>& lengths) {
-  // So that its rings come round as soon as they can.
-  Sequence sequence(served.pools, served.model->info(), *std::max_element(lengths.begin(), lengths.end()));
+  core::FreePages free(served.pages);  // with the rows of earlier streams
+  Sequence sequence(served.model->info(), static_cast<int64_t>(tokens.size()), free);
   std::vector<float> logits;
   for (size_t step = 0; sequence.position() < static_cast<int64_t>(tokens.size()); ++step) {
     const int64_t left = static_cast<int64_t>(tokens.size()) - sequence.position();
@@ -126,9 +125,9 @@ std::vector<LanguageModelConfig> Configurations() {
 
 class TransformerLsTest : public ::testing::TestWithParam<TestedBackend> {
  protected:
-  static Served Serve(const LanguageModelConfig& config, uint64_t seed, int64_t sequences, int64_t max_in_slice,
+  static Served Serve(const LanguageModelConfig& config, uint64_t seed, int64_t sequences, int64_t max_tokens,
                       at::ScalarType product_type = at::kFloat) {
-    return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, max_in_slice);
+    return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, max_tokens);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Backends, TransformerLsTest, ::testing::ValuesIn(QuickBackends()),
@@ -151,7 +150,7 @@ TEST_P(TransformerLsTest, WholeSegmentsTokensAndAnyCutsGiveTheReferencesLogits) 
 TEST_P(TransformerLsTest, ASequenceDoesNotNoticeItsBatchMates) {
   const LanguageModelConfig config = SmallConfig();
   constexpr int64_t kSequences = 5, kLength = 90;
-  Served served = Serve(config, 3, kSequences, 11);
+  Served served = Serve(config, 3, kSequences, kLength);
   std::vector<std::vector<int32_t>> tokens;
   std::vector<std::vector<float>> alone(kSequences), together(kSequences);
   for (int64_t i = 0; i < kSequences; ++i) {
@@ -160,9 +159,10 @@ TEST_P(TransformerLsTest, ASequenceDoesNotNoticeItsBatchMates) {
   }
 
   std::mt19937_64 random(5);
+  core::FreePages free(served.pages);
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (int64_t i = 0; i < kSequences; ++i)
-    sequences.push_back(std::make_unique<Sequence>(served.pools, served.model->info(), 11));
+    sequences.push_back(std::make_unique<Sequence>(served.model->info(), kLength, free));
   for (bool busy = true; busy;) {
     busy = false;
     std::vector<Slice> slices;
@@ -189,8 +189,9 @@ TEST_P(TransformerLsTest, ASequenceDoesNotNoticeItsBatchMates) {
 
 TEST_P(TransformerLsTest, AStepComputesItsNewRowsOnly) {
   const LanguageModelConfig config = SmallConfig();
-  Served served = Serve(config, 1, 1, 100);
-  Sequence sequence(served.pools, served.model->info(), 100);
+  Served served = Serve(config, 1, 1, 200);
+  core::FreePages free(served.pages);
+  Sequence sequence(served.model->info(), 200, free);
   const std::vector<int32_t> tokens = RandomTokens(200, config.vocabulary_size, 1);
   int64_t read = 0;
   for (const int64_t count : {7, 1, 1, 30, 2, 100, 1}) {
@@ -215,8 +216,8 @@ TEST_P(TransformerLsTest, BFloat16StaysNearFloat32) {
     config.heads = 2;
     config.model_width = config.heads * head_width;
     const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
-    Served exact = Serve(config, 4, 1, 24);
-    Served rounded = Serve(config, 4, 1, 24, at::kBFloat16);
+    Served exact = Serve(config, 4, 1, 96);
+    Served rounded = Serve(config, 4, 1, 96, at::kBFloat16);
     const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
     const double spread =
         *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
@@ -234,8 +235,8 @@ TEST_P(TransformerLsTest, Int8WeightsStayNearFloat32) {
   config.heads = 2;
   config.model_width = 2 * 35;  // a group of inputs, and one that is not full
   const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
-  Served exact = Serve(config, 4, 1, 24);
-  Served rounded = Serve(config, 4, 1, 24, at::kChar);
+  Served exact = Serve(config, 4, 1, 96);
+  Served rounded = Serve(config, 4, 1, 96, at::kChar);
   const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
   const double spread =
       *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
@@ -252,7 +253,8 @@ TEST_P(TransformerLsTest, RefusesSlicesThatBreakTheContract) {
   Served served = Serve(config, 1, 1, 20);
   const std::vector<int32_t> tokens = RandomTokens(20, config.vocabulary_size, 1);
   const auto refusal = [&](auto&& damage) {
-    Sequence sequence(served.pools, served.model->info(), 20);
+    core::FreePages free(served.pages);
+    Sequence sequence(served.model->info(), 20, free);
     Slice slice = sequence.Next(tokens, 20);
     damage(slice);
     const absl::Status status = served.model->Step({slice}).status();

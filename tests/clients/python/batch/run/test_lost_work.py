@@ -31,6 +31,8 @@ class Servers:
         self.window, self.waiting = 64 * count, 0
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.jobs: list[Job] = []
+        # Set once the run waits for answers: it has sent all that it may.
+        self.is_waited_for = asyncio.Event()
         # The most bytes of documents that were sent and are in no written shard.
         self.most_lost = self.sent = self.written = 0
 
@@ -41,13 +43,15 @@ class Servers:
         self.most_lost = max(self.most_lost, self.sent - self.written)
 
     async def answer(self) -> None:
-        await asyncio.sleep(0.3)
+        await self.is_waited_for.wait()
         while True:
             await asyncio.sleep(0)
             if self.jobs:
                 self.jobs.pop().finish(ANSWER)
 
     def server_errors(self) -> dict[str, str]:
+        """For the progress, which a run shows while it waits."""
+        self.is_waited_for.set()
         return {}
 
 

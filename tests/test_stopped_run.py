@@ -1,0 +1,77 @@
+"""Stopping tests/run ends everything that it started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A step with children, of which one has left its session and its parent.
+CTEST = """#!/bin/bash
+(setsid sleep 1000 &)
+sleep 1001 &
+sleep 1002
+"""
+
+
+def processes(folder: Path) -> list[str]:
+    """The commands of the processes that have this current directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve() == folder and (process / "stat").read_text().split()[2] != "Z":
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    latest = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < latest
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose stage tsan runs bin/ctest, which a test writes."""
+    for name in ("tests/run", "deploy/steps.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("deploy/install", "bin/cmake", "bin/ctest", ".venv/bin/python"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("#!/bin/bash\n")
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_all_processes(checkout: Path, stop: signal.Signals) -> None:
+    (checkout / "bin/ctest").write_text(CTEST)
+    environment = {**os.environ, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}"}
+    command = [checkout / "tests/run", "--only", "tsan"]
+    run = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
+    wait_until(lambda: sum(process.startswith("sleep 100") for process in processes(checkout)) == 3)
+    # For Ctrl-C, a terminal sends the signal to all; in a shell script, processes in the background ignore it.
+    if stop == signal.SIGINT:
+        os.killpg(run.pid, stop)
+    else:
+        run.send_signal(stop)
+    assert run.wait(60) == 128 + stop
+    assert processes(checkout) == []
+
+
+def test_otherwise_the_tests_decide_the_exit_status(checkout: Path) -> None:
+    environment = {**os.environ, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run([checkout / "tests/run", "--only=tsan"], env=environment, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stdout.splitlines()[-1] == "0 passed, 1 failed"
