@@ -38,7 +38,7 @@ if(LONGSHORT_TORCH)
   _longshort_precompiled(longshort_torch_test_headers
     HEADERS ${_torch_headers} ${_test_headers}
     DEPENDS longshort::torch GTest::gmock
-    OPTIONS ${LONGSHORT_TEST_OPTIONS} ${LONGSHORT_OPENMP})
+    OPTIONS ${LONGSHORT_TORCH_TEST_OPTIONS} ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_grpc_headers
     HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++ OPTIONS ${LONGSHORT_EDGE_OPTIONS})
   _longshort_precompiled(longshort_grpc_test_headers
@@ -47,11 +47,14 @@ if(LONGSHORT_TORCH)
     OPTIONS ${LONGSHORT_TEST_OPTIONS})
 endif()
 
-# longshort_use_precompiled(name library ...): uses the headers that suit a target of these libraries.
+# longshort_use_precompiled(name library ...): uses the headers that suit a target of these libraries; for tests, adds the options
+# that these headers were compiled with.
 function(longshort_use_precompiled name)
   set(_set longshort)
+  set(_test_options ${LONGSHORT_TEST_OPTIONS})
   if("longshort::torch" IN_LIST ARGN)
     string(APPEND _set _torch)
+    set(_test_options ${LONGSHORT_TORCH_TEST_OPTIONS})
     target_compile_options(${name} PRIVATE ${LONGSHORT_OPENMP})
   elseif(TARGET longshort_grpc_headers AND
     (LONGSHORT_AT_THE_EDGE OR ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server|longshort_clients"))
@@ -60,6 +63,7 @@ function(longshort_use_precompiled name)
   endif()
   if("GTest::gmock" IN_LIST ARGN)
     string(APPEND _set _test)
+    target_compile_options(${name} PRIVATE ${_test_options})
   endif()
   target_precompile_headers(${name} REUSE_FROM ${_set}_headers)
 endfunction()
