@@ -47,7 +47,7 @@ absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const Lo
                                        const ImageLimits& image_limits) {
   LoadedClassifier loaded;
   LS_ASSIGN_OR_RETURN(loaded.weights, load(directory, options));
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
   loaded.preprocessor = MakeImagePreprocessor(preprocessing, image_limits);
   return loaded;
@@ -68,7 +68,7 @@ constexpr Registration kRegistrations[] = {
 };
 
 absl::StatusOr<size_t> ArchitectureOf(const ModelDirectory& directory) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(directory.config_text, directory.config_path()));
   std::vector<std::string_view> names;
   for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
   return fields.Choice("architecture", names);
