@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/utf8.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
