@@ -19,7 +19,7 @@ function resolve(value) {
 
 // A schema's type in words; objects with a name are links.
 function typeOf(schema) {
-  if (schema.$ref) return [make("a", { href: `#${nameOf(schema.$ref)}`, textContent: nameOf(schema.$ref) })];
+  if (schema.$ref) return [make("a", { href: `#object-${nameOf(schema.$ref)}`, textContent: nameOf(schema.$ref) })];
   const either = schema.anyOf ?? schema.oneOf;
   if (either) return either.flatMap((one, index) => (index > 0 ? [" or ", ...typeOf(one)] : typeOf(one)));
   if (schema.enum) return [schema.enum.map((word) => JSON.stringify(word)).join(", ")];
@@ -88,7 +88,14 @@ function curlOf(path, method, operation) {
   return lines.join(" \\\n  ");
 }
 
-function describe(path, method, operation) {
+// What a click opens. Its content is made when it is opened: there are hundreds of them.
+function folded(id, summary, content) {
+  const details = make("details", { className: "card call", id }, make("summary", {}, summary));
+  details.addEventListener("toggle", () => details.append(...content().flat(Infinity).filter((one) => one !== null)), { once: true });
+  return details;
+}
+
+function contentOf(path, method, operation) {
   const parameters = (operation.parameters ?? []).map((one) => ({
     name: one.name, schema: one.schema, help: one.description, required: one.required,
   }));
@@ -97,14 +104,14 @@ function describe(path, method, operation) {
     const words = status === "200" ? "Answer" : status === "default" ? "Errors" : `Answer with status ${status}`;
     return [body(words, found.content)];
   });
-  return make("details", { className: "card call", id: operation.operationId },
-    make("summary", {}, make("code", { textContent: `${method.toUpperCase()} ${path}` }), ` ${operation.summary}`),
+  return [
     operation.description ? make("p", { textContent: operation.description }) : null,
     table("Parameters", parameters),
     operation.requestBody ? body("Request", operation.requestBody.content) : null,
     answers,
     make("p", { textContent: "Example:" }),
-    make("pre", { tabIndex: 0, role: "group", "aria-label": "The call by curl" }, make("code", { textContent: curlOf(path, method, operation) })));
+    make("pre", { tabIndex: 0, role: "group", "aria-label": "The call by curl" }, make("code", { textContent: curlOf(path, method, operation) })),
+  ];
 }
 
 function show() {
@@ -113,15 +120,17 @@ function show() {
     for (const method of METHODS.filter((one) => methods[one])) {
       const operation = methods[method];
       const [tag] = operation.tags;
-      groups.set(tag, [...(groups.get(tag) ?? []), describe(path, method, operation)]);
+      const name = make("code", { textContent: `${method.toUpperCase()} ${path}` });
+      const call = folded(operation.operationId, [name, ` ${operation.summary}`], () => contentOf(path, method, operation));
+      groups.set(tag, [...(groups.get(tag) ?? []), call]);
     }
   }
   byId("docs-calls").append(...[...groups].map(([tag, calls]) => make("section", {}, make("h3", { textContent: tag }), calls)));
   const objects = Object.entries(document_.components.schemas).map(([name, schema]) =>
-    make("details", { className: "card call", id: name },
-      make("summary", {}, make("code", { textContent: name })),
+    folded(`object-${name}`, make("code", { textContent: name }), () => [
       schema.description ? make("p", { textContent: schema.description }) : null,
-      table(name, fieldsOf(schema)) ?? make("p", { textContent: "It has no fields." })));
+      table(name, fieldsOf(schema)) ?? make("p", { textContent: "It has no fields." }),
+    ]));
   byId("docs-objects").append(make("h3", { textContent: "Objects" }), ...objects);
 }
 

@@ -24,6 +24,7 @@ def test_every_call_and_object_is_shown_with_its_fields(browser: Browser, page: 
     assert sorted(shown) == sorted(f"{method.upper()} {path}" for method, path in calls)
     assert len(browser.all("#docs-objects > details")) == len(document["components"]["schemas"])
     browser.script("document.getElementById('openai_completions').open = true")
+    wait_until(lambda: browser.all("#openai_completions pre") != [])
     text = browser.id("openai_completions").text
     for words in ("prompt (required)", "default 16", "Tokens of a completion.", "OpenAIError", "curl '", '"prompt":'):
         assert words in text, text
@@ -31,6 +32,6 @@ def test_every_call_and_object_is_shown_with_its_fields(browser: Browser, page: 
 
 
 def test_a_link_opens_an_object(browser: Browser, page: Server) -> None:
-    browser.open_path(page.http_port, "docs#CompletionChoice")
-    wait_until(lambda: browser.all("#CompletionChoice[open]") != [])
-    assert "finish_reason" in browser.id("CompletionChoice").text
+    browser.open_path(page.http_port, "docs#object-CompletionChoice")
+    wait_until(lambda: browser.all("#object-CompletionChoice[open] td") != [])
+    assert "finish_reason" in browser.id("object-CompletionChoice").text
