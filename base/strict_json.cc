@@ -186,7 +186,8 @@ JsonView JsonView::At(std::string_view field) const {
   json* value = nullptr;
   if (is_object()) {
     const auto found = value_->find(field);
-    if (found != value_->end() && !found->is_null()) value = &*found;
+    const bool is_null = found != value_->end() && found->is_null();
+    if (found != value_->end() && !(is_null && file_ == nullptr)) value = &*found;
   }
   constexpr size_t kShown = 64;  // of a key that the client chose
   const std::string_view name = field.substr(0, kShown);
@@ -200,7 +201,8 @@ JsonView JsonView::At(size_t index) const {
 absl::Status JsonView::RefuseUnknown(absl::Span<const std::string_view> known) const {
   if (!is_object()) return Wrong("an object");
   for (const auto& [field, value] : value_->items()) {
-    if (value.is_null() || std::find(known.begin(), known.end(), field) != known.end()) continue;
+    const bool is_absent = value.is_null() && file_ == nullptr;
+    if (is_absent || std::find(known.begin(), known.end(), field) != known.end()) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
         "%sunknown field %s%s%s; the fields are %s", file_ == nullptr ? "" : file_->name + ": ",
         file_ == nullptr ? Quoted(field) : QuoteForMessage(field), path_.empty() ? "" : " of ", path_, Listed(known)));

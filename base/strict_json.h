@@ -91,7 +91,8 @@ std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 std::string QuoteForMessage(std::string_view text);
 
 // A value of a document and its path, for reading it with errors that name both: "config.json: preprocessing.height is
-// 0; it must be in 1..64". A field that is null is absent, and 16.0 is an integer. Copies view the same document.
+// 0; it must be in 1..64". A field of a request that is null is absent, and 16.0 is an integer. Copies view the same
+// document.
 //
 // Errors are INVALID_ARGUMENT.
 class JsonView final {

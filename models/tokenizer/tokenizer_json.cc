@@ -22,8 +22,11 @@ namespace {
 
 constexpr JsonLimits kTokenizerLimits = {.depth = 16, .elements = int64_t{1} << 22};
 
+// Writers have null for what is absent.
+bool IsNull(const JsonView& node) { return node.is_absent() || node.value().is_null(); }
+
 absl::StatusOr<bool> BooleanOr(bool if_absent, const JsonView& node) {
-  return node.is_absent() ? absl::StatusOr<bool>(if_absent) : node.Boolean();
+  return IsNull(node) ? absl::StatusOr<bool>(if_absent) : node.Boolean();
 }
 
 absl::Status CheckFalse(const JsonView& node) {
@@ -68,12 +71,12 @@ class BpeReader final {
   absl::StatusOr<BpeFile> Read(const JsonView& top) {
     LS_RETURN_IF_ERROR(top.RefuseUnknown({"version", "truncation", "padding", "added_tokens", "normalizer",
                                           "pre_tokenizer", "post_processor", "decoder", "model"}));
-    if (const JsonView version = top.At("version"); !version.is_absent() && !version.Is("1.0")) {
+    if (const JsonView version = top.At("version"); !IsNull(version) && !version.Is("1.0")) {
       return version.Wrong("\"1.0\"");
     }
     LS_RETURN_IF_ERROR(CheckNormalizer(top.At("normalizer")));
     const JsonView direction = top.At("truncation").At("direction");
-    if (!direction.is_absent() && !direction.Is("Right")) return direction.Wrong("\"Right\"");
+    if (!IsNull(direction) && !direction.Is("Right")) return direction.Wrong("\"Right\"");
     LS_RETURN_IF_ERROR(ReadPreTokenizer(top.At("pre_tokenizer")));
     LS_RETURN_IF_ERROR(ReadModel(top.At("model")));
     LS_RETURN_IF_ERROR(ReadAddedTokens(top.At("added_tokens")));
@@ -85,7 +88,7 @@ class BpeReader final {
   static absl::Status CheckNormalizer(const JsonView& node) {
     constexpr std::string_view kWanted =
         "\"Sequence\" of no normalizers, or the normalizer null: texts are tokenized as they are";
-    if (node.is_absent()) return absl::OkStatus();
+    if (IsNull(node)) return absl::OkStatus();
     if (!node.is_object()) return node.Wrong("null");
     if (!node.At("type").Is("Sequence")) return node.Wrong("type", kWanted);
     LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "normalizers"}));
@@ -104,22 +107,22 @@ class BpeReader final {
 
   absl::Status ReadModel(const JsonView& node) {
     // Older files do not name the type.
-    if (node.is_object() && node.value().contains("type")) LS_RETURN_IF_ERROR(CheckType(node, "BPE"));
+    if (node.Has("type")) LS_RETURN_IF_ERROR(CheckType(node, "BPE"));
     LS_RETURN_IF_ERROR(
         node.RefuseUnknown({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
                             "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
-    if (const JsonView dropout = node.At("dropout"); !dropout.is_absent() && dropout.value() != 0) {
+    if (const JsonView dropout = node.At("dropout"); !IsNull(dropout) && dropout.value() != 0) {
       return dropout.Wrong("null: ids must not depend on chance");
     }
     for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (node.Has(affix) && !node.At(affix).Is("")) return node.Wrong(affix, "null or empty");
+      if (!IsNull(node.At(affix)) && !node.At(affix).Is("")) return node.Wrong(affix, "null or empty");
     }
     LS_RETURN_IF_ERROR(CheckFalse(node.At("byte_fallback")));
     LS_ASSIGN_OR_RETURN(file_.fuse_unknown, BooleanOr(false, node.At("fuse_unk")));
     LS_ASSIGN_OR_RETURN(file_.ignore_merges, BooleanOr(false, node.At("ignore_merges")));
     LS_RETURN_IF_ERROR(ReadVocabulary(node.At("vocab")));
     LS_RETURN_IF_ERROR(ReadMerges(node.At("merges")));
-    if (const JsonView unknown = node.At("unk_token"); !unknown.is_absent()) {
+    if (const JsonView unknown = node.At("unk_token"); !IsNull(unknown)) {
       LS_ASSIGN_OR_RETURN(const std::string_view symbol, unknown.Text());
       if (!id_of_.contains(symbol)) return unknown.Wrong("null or a symbol of model.vocab");
       file_.unknown_id = id_of_.at(symbol);
@@ -189,7 +192,7 @@ class BpeReader final {
   }
 
   absl::Status ReadAddedTokens(const JsonView& node) {
-    if (node.is_absent()) return absl::OkStatus();
+    if (IsNull(node)) return absl::OkStatus();
     if (!node.is_list()) return node.Wrong("a list");
     // A token that is not in the vocabulary has the next id, from the number of symbols on.
     auto next = static_cast<int32_t>(id_of_.size());

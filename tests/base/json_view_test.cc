@@ -39,4 +39,22 @@ TEST(JsonView, NamesAnObjectWithinWithItsPlace) {
   EXPECT_THAT(inner->Integer("height"), Refuses(Words{"config.json: preprocessing.height is"}));
 }
 
+TEST(JsonView, ANullIsAbsentInARequestAndAValueInAFile) {
+  nlohmann::json document = {{"text", nullptr}, {"other", nullptr}, {"number", 16.0}};
+  const JsonView request(document);
+  EXPECT_FALSE(request.Has("text"));
+  EXPECT_THAT(request.Text("text"), Refuses(Words{"text is missing; it must be a string"}));
+  EXPECT_THAT(request.RefuseUnknown({"text", "number"}), IsOk());
+  EXPECT_EQ(*request.Integer("number"), 16);
+  EXPECT_THAT(Fields(R"({"text": null})").Text("text"), Refuses(Words{"text is null; it must be a string"}));
+}
+
+TEST(JsonView, NamesElementsAndUnknownFieldsByTheirPath) {
+  nlohmann::json document = {{"inputs", {{{"name", "a"}}, {{"nam", "b"}}}}};
+  const JsonView second = JsonView(document).At("inputs").At(1);
+  EXPECT_THAT(second.Text("name"), Refuses(Words{"inputs[1].name is missing"}));
+  EXPECT_THAT(second.RefuseUnknown({"name"}),
+              Refuses(Words{"unknown field \"nam\" of inputs[1]; the fields are name"}));
+}
+
 }  // namespace longshort::json_view_test
