@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/number_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace longshort {
 namespace {
@@ -25,13 +26,6 @@ constexpr int64_t kMemberBytes = HeapBytes(4 * sizeof(void*) + sizeof(json::obje
 std::string Listed(absl::Span<const std::string_view> names) {
   return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
 }
-
-bool IsInteger(const nlohmann::json& value) {
-  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
-  return value.is_number_integer() && !too_large;
-}
-
-bool IsFinite(const nlohmann::json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
 
 }  // namespace
 
@@ -182,89 +176,121 @@ std::string QuoteForMessage(std::string_view text) {
   return absl::StrFormat("'%s' (cut, %d bytes)", absl::CHexEscape(std::string(text.substr(0, kLongest))), text.size());
 }
 
-absl::StatusOr<JsonFields> JsonFields::Parse(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(nlohmann::json document, ParseJsonObject(text, name));
-  return JsonFields(std::move(document), name);
+absl::StatusOr<JsonView> JsonView::Parse(std::string_view text, const std::string& name, const JsonLimits& limits) {
+  LS_ASSIGN_OR_RETURN(json document, ParseJsonObject(text, name, limits));
+  const auto file = std::make_shared<File>(File{name, std::move(document)});
+  return JsonView(file, &file->document, "");
 }
 
-absl::Status JsonFields::RefuseUnknown(absl::Span<const std::string_view> known) const {
-  for (const auto& [field, value] : document_.items()) {
-    if (std::find(known.begin(), known.end(), field) == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: unknown field %s; the fields are %s", name_, QuoteForMessage(field), Listed(known)));
-    }
+JsonView JsonView::At(std::string_view field) const {
+  json* value = nullptr;
+  if (is_object()) {
+    const auto found = value_->find(field);
+    const bool is_null = found != value_->end() && found->is_null();
+    if (found != value_->end() && !(is_null && file_ == nullptr)) value = &*found;
+  }
+  constexpr size_t kShown = 64;  // of a key that the client chose
+  const std::string_view name = field.substr(0, kShown);
+  return {file_, value, path_.empty() ? std::string(name) : absl::StrFormat("%s.%s", path_, name)};
+}
+
+JsonView JsonView::At(size_t index) const {
+  return {file_, &(*value_)[index], absl::StrFormat("%s[%d]", path_, index)};
+}
+
+absl::Status JsonView::RefuseUnknown(absl::Span<const std::string_view> known) const {
+  if (!is_object()) return Wrong("an object");
+  for (const auto& [field, value] : value_->items()) {
+    const bool is_absent = value.is_null() && file_ == nullptr;
+    if (is_absent || std::find(known.begin(), known.end(), field) != known.end()) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%sunknown field %s%s%s; the fields are %s", file_ == nullptr ? "" : file_->name + ": ",
+        file_ == nullptr ? Quoted(field) : QuoteForMessage(field), path_.empty() ? "" : " of ", path_, Listed(known)));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> JsonFields::Integer(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!IsInteger(*value)) return Wrong(field, *value, "a 64-bit integer");
-  return value->get<int64_t>();
+absl::StatusOr<bool> JsonView::Boolean() const {
+  if (is_absent() || !value_->is_boolean()) return Wrong("true or false");
+  return value_->get<bool>();
 }
 
-absl::StatusOr<bool> JsonFields::Boolean(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!value->is_boolean()) return Wrong(field, *value, "true or false");
-  return value->get<bool>();
+absl::StatusOr<int64_t> JsonView::Integer() const {
+  const std::optional<int64_t> whole = is_absent() ? std::nullopt : WholeNumber(*value_);
+  return whole.has_value() ? absl::StatusOr<int64_t>(*whole) : Wrong("an integer");
 }
 
-absl::StatusOr<double> JsonFields::Number(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!IsFinite(*value)) return Wrong(field, *value, "a finite number");
-  return value->get<double>();
+absl::StatusOr<double> JsonView::Number() const {
+  if (is_absent() || !value_->is_number()) return Wrong("a number");
+  return value_->get<double>();
 }
 
-absl::StatusOr<std::string> JsonFields::Text(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!value->is_string()) return Wrong(field, *value, "a string");
-  return value->get<std::string>();
+absl::StatusOr<std::string_view> JsonView::Text() const {
+  if (!is_text()) return Wrong("a string");
+  return std::string_view(value_->get_ref<const std::string&>());
 }
 
-absl::StatusOr<std::vector<int64_t>> JsonFields::Integers(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!value->is_array() || !std::all_of(value->begin(), value->end(), IsInteger))
-    return Wrong(field, *value, "a list of 64-bit integers");
-  return value->get<std::vector<int64_t>>();
-}
-
-absl::StatusOr<std::vector<double>> JsonFields::Numbers(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!value->is_array() || !std::all_of(value->begin(), value->end(), IsFinite))
-    return Wrong(field, *value, "a list of finite numbers");
-  return value->get<std::vector<double>>();
-}
-
-absl::StatusOr<JsonFields> JsonFields::Object(std::string_view field) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  if (!value->is_object()) return Wrong(field, *value, "an object");
-  return JsonFields(*value, absl::StrFormat("%s: %s", name_, field));
-}
-
-absl::StatusOr<size_t> JsonFields::Choice(std::string_view field, absl::Span<const std::string_view> choices) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  const auto found = value->is_string()
-                         ? std::find(choices.begin(), choices.end(), value->get_ref<const std::string&>())
-                         : choices.end();
-  if (found == choices.end()) return Wrong(field, *value, absl::StrFormat("one of %s", Listed(choices)));
-  return static_cast<size_t>(found - choices.begin());
-}
-
-absl::Status JsonFields::OutOfRange(std::string_view field, std::string_view wanted) const {
-  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  return Wrong(field, *value, wanted);
-}
-
-absl::StatusOr<const nlohmann::json*> JsonFields::Find(std::string_view field) const {
-  const auto found = document_.find(field);
-  if (found == document_.end())
-    return absl::InvalidArgumentError(absl::StrFormat("%s: field '%s' is missing", name_, field));
-  return &*found;
-}
-
-absl::Status JsonFields::Wrong(std::string_view field, const nlohmann::json& value, std::string_view wanted) const {
+absl::Status JsonView::Wrong(std::string_view wanted) const {
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %s; it must be %s", name_, field, QuoteForMessage(value.dump()), wanted));
+      absl::StrFormat("%s%s is %s; it must be %s", file_ == nullptr ? "" : file_->name + ": ", path_, Shown(), wanted));
+}
+
+// Strings are quoted as elsewhere in messages about files, and about requests.
+std::string JsonView::Shown() const {
+  if (is_absent()) return "missing";
+  if (is_text()) {
+    const auto& text = value_->get_ref<const std::string&>();
+    return file_ == nullptr ? Quoted(text) : QuoteForMessage(text);
+  }
+  if (!value_->is_structured()) return value_->dump();
+  if (value_->empty()) return "empty";
+  constexpr size_t kShownNumbers = 8;
+  const bool is_short = value_->is_array() && value_->size() <= kShownNumbers &&
+                        std::all_of(value_->begin(), value_->end(), [](const json& one) { return one.is_number(); });
+  if (is_short) return value_->dump();
+  return value_->is_array() ? "a list" : "an object";
+}
+
+absl::StatusOr<std::string> JsonView::Text(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const std::string_view text, At(field).Text());
+  return std::string(text);
+}
+
+template <typename Value>
+absl::StatusOr<std::vector<Value>> JsonView::List(std::string_view field, std::string_view wanted,
+                                                  absl::StatusOr<Value> (JsonView::*read)() const) const {
+  const JsonView list = At(field);
+  if (!list.is_list()) return list.Wrong(wanted);
+  std::vector<Value> values;
+  values.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const absl::StatusOr<Value> value = (list.At(i).*read)();
+    if (!value.ok()) return list.Wrong(wanted);
+    values.push_back(*value);
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<int64_t>> JsonView::Integers(std::string_view field) const {
+  return List(field, "a list of integers", &JsonView::Integer);
+}
+
+absl::StatusOr<std::vector<double>> JsonView::Numbers(std::string_view field) const {
+  return List(field, "a list of numbers", &JsonView::Number);
+}
+
+absl::StatusOr<JsonView> JsonView::Object(std::string_view field) const {
+  JsonView object = At(field);
+  if (!object.is_object()) return object.Wrong("an object");
+  return object;
+}
+
+absl::StatusOr<size_t> JsonView::Choice(std::string_view field, absl::Span<const std::string_view> choices) const {
+  const JsonView text = At(field);
+  const auto found =
+      text.is_text() ? std::find(choices.begin(), choices.end(), text.value().get_ref<std::string&>()) : choices.end();
+  if (found == choices.end()) return text.Wrong(absl::StrFormat("one of %s", Listed(choices)));
+  return static_cast<size_t>(found - choices.begin());
 }
 
 }  // namespace longshort

@@ -1,8 +1,10 @@
-// JSON from untrusted files, with limits on depth and size and without duplicate keys. JsonFields reads its fields,
-// with errors for operators. DumpJson writes JSON.
+// JSON from untrusted files and clients, with limits on depth and size and without duplicate keys. JsonView reads its
+// values, with errors for operators and clients. DumpJson writes JSON.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,40 +90,75 @@ std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 // Quotes a string from a file for an error message: in single quotes, escaped, cut at 100 bytes.
 std::string QuoteForMessage(std::string_view text);
 
-// An object of a config.json. All errors are INVALID_ARGUMENT and name the file, the field and the value.
-class JsonFields final {
+// A value of a document and its path, for reading it with errors that name both: "config.json: preprocessing.height is
+// 0; it must be in 1..64". A field of a request that is null is absent, and 16.0 is an integer. Copies view the same
+// document.
+//
+// Errors are INVALID_ARGUMENT.
+class JsonView final {
  public:
-  // `name` is the file's name in errors.
-  static absl::StatusOr<JsonFields> Parse(std::string_view text, const std::string& name);
+  // Parses a file; the view and those made from it keep its document. `name` precedes the paths in errors.
+  static absl::StatusOr<JsonView> Parse(std::string_view text, const std::string& name, const JsonLimits& limits = {});
+  // Views the document of a request, which must outlive this view and those made from it.
+  explicit JsonView(nlohmann::json& document) : JsonView(nullptr, &document, "") {}
 
-  // Returns an error naming the first field that is not in `known`, if there is one.
+  bool is_absent() const { return value_ == nullptr; }
+  bool is_object() const { return value_ != nullptr && value_->is_object(); }
+  bool is_list() const { return value_ != nullptr && value_->is_array(); }
+  bool is_text() const { return value_ != nullptr && value_->is_string(); }
+  // REQUIRES: it is not absent.
+  nlohmann::json& value() const { return *value_; }
+  bool Is(std::string_view text) const { return is_text() && value_->get_ref<const std::string&>() == text; }
+  // The number of elements of a list, or of fields of an object; 0 for all else.
+  size_t size() const { return is_object() || is_list() ? value_->size() : 0; }
+  const std::string& path() const { return path_; }
+
+  // A field; absent if this is no object, or does not have it.
+  JsonView At(std::string_view field) const;
+  // An element of a list. REQUIRES: index < size().
+  JsonView At(size_t index) const;
+  bool Has(std::string_view field) const { return !At(field).is_absent(); }
+  // Returns an error for what is no object, and for a field that is not in `known`.
   absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
 
-  bool Has(std::string_view field) const { return document_.contains(field); }
+  absl::StatusOr<bool> Boolean() const;
+  // 64 bits, with a sign.
+  absl::StatusOr<int64_t> Integer() const;
+  absl::StatusOr<double> Number() const;
+  // A view of the document's text.
+  absl::StatusOr<std::string_view> Text() const;
+  // The error for a value that is not as `wanted` describes, for example "in 1..8".
+  absl::Status Wrong(std::string_view wanted) const;
 
-  absl::StatusOr<int64_t> Integer(std::string_view field) const;
-  absl::StatusOr<bool> Boolean(std::string_view field) const;
-  // Any finite number.
-  absl::StatusOr<double> Number(std::string_view field) const;
+  // The same of a field.
+  absl::StatusOr<bool> Boolean(std::string_view field) const { return At(field).Boolean(); }
+  absl::StatusOr<int64_t> Integer(std::string_view field) const { return At(field).Integer(); }
+  absl::StatusOr<double> Number(std::string_view field) const { return At(field).Number(); }
   absl::StatusOr<std::string> Text(std::string_view field) const;
+  absl::Status Wrong(std::string_view field, std::string_view wanted) const { return At(field).Wrong(wanted); }
   absl::StatusOr<std::vector<int64_t>> Integers(std::string_view field) const;
   absl::StatusOr<std::vector<double>> Numbers(std::string_view field) const;
-  // The fields of a nested object. Errors name both.
-  absl::StatusOr<JsonFields> Object(std::string_view field) const;
+  absl::StatusOr<JsonView> Object(std::string_view field) const;
   // The index of the field's string in `choices`.
   absl::StatusOr<size_t> Choice(std::string_view field, absl::Span<const std::string_view> choices) const;
 
-  // An error for an existing field whose value is not as `wanted` describes, for example "in 1..8".
-  absl::Status OutOfRange(std::string_view field, std::string_view wanted) const;
-
  private:
-  JsonFields(nlohmann::json document, std::string name) : document_(std::move(document)), name_(std::move(name)) {}
+  struct File {
+    std::string name;
+    nlohmann::json document;
+  };
 
-  absl::StatusOr<const nlohmann::json*> Find(std::string_view field) const;
-  absl::Status Wrong(std::string_view field, const nlohmann::json& value, std::string_view wanted) const;
+  JsonView(std::shared_ptr<File> file, nlohmann::json* value, std::string path)
+      : file_(std::move(file)), value_(value), path_(std::move(path)) {}
 
-  nlohmann::json document_;
-  std::string name_;
+  std::string Shown() const;
+  template <typename Value>
+  absl::StatusOr<std::vector<Value>> List(std::string_view field, std::string_view wanted,
+                                          absl::StatusOr<Value> (JsonView::*read)() const) const;
+
+  std::shared_ptr<File> file_;  // nullptr: the document of a request
+  nlohmann::json* value_;
+  std::string path_;
 };
 
 }  // namespace longshort

@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
 namespace longshort {
 
 Utf8Decoder::Result Utf8Decoder::Take(uint8_t byte) {
@@ -74,6 +77,14 @@ bool IsUtf8(std::string_view text) {
     text.remove_prefix(static_cast<size_t>(character->bytes));
   }
   return true;
+}
+
+std::string Quoted(std::string_view text) {
+  constexpr size_t kMax = 64;
+  std::string shown(text.substr(0, kMax));
+  // A cut inside a character would leave bytes that are not UTF-8.
+  while (shown.size() < text.size() && !shown.empty() && (text[shown.size()] & 0xC0) == 0x80) shown.pop_back();
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown), shown.size() < text.size() ? "...\"" : "\"");
 }
 
 }  // namespace longshort

@@ -46,4 +46,7 @@ std::string Utf8Of(char32_t code_point);
 // Whether `text` consists of well-formed characters.
 bool IsUtf8(std::string_view text);
 
+// A client's text in quotes for a message: cut to 64 bytes, with control characters escaped.
+std::string Quoted(std::string_view text);
+
 }  // namespace longshort

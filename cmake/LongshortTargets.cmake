@@ -40,6 +40,29 @@ function(longshort_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
+# longshort_embed_files(variable FOLDERS folder ... PATTERNS pattern ... [DEPENDS generated_file ...] HEADER header FUNCTION
+# function): sets the variable to a source file with the contents of the folders' files (EmbedFiles.cmake).
+function(longshort_embed_files variable)
+  cmake_parse_arguments(ARG "" "HEADER;FUNCTION" "FOLDERS;PATTERNS;DEPENDS" ${ARGN})
+  set(_script ${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake)
+  set(_output ${CMAKE_CURRENT_BINARY_DIR}/${variable}.cc)
+  set(_globs "")
+  foreach(_folder ${ARG_FOLDERS})
+    list(TRANSFORM ARG_PATTERNS PREPEND ${_folder}/ OUTPUT_VARIABLE _of_folder)
+    list(APPEND _globs ${_of_folder})
+  endforeach()
+  file(GLOB_RECURSE _files CONFIGURE_DEPENDS ${_globs})
+  string(REPLACE ";" "|" _folders "${ARG_FOLDERS}")
+  string(REPLACE ";" "|" _patterns "${ARG_PATTERNS}")
+  add_custom_command(
+    OUTPUT ${_output}
+    COMMAND ${CMAKE_COMMAND} -DFOLDERS=${_folders} -DPATTERNS=${_patterns} -DHEADER=${ARG_HEADER} -DFUNCTION=${ARG_FUNCTION}
+      -DOUTPUT=${_output} -P ${_script}
+    DEPENDS ${_files} ${ARG_DEPENDS} ${_script}
+    VERBATIM)
+  set(${variable} ${_output} PARENT_SCOPE)
+endfunction()
+
 # longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL component]): INSTALL names its part of the installed
 # tree (LongshortInstall.cmake).
 function(longshort_program name)

@@ -93,7 +93,7 @@ void AddParameters(absl::Span<const TensorShape> tensors, std::vector<StageCost>
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   std::vector<std::string_view> names;
   for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));

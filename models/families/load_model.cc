@@ -51,7 +51,7 @@ absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const Lo
                                        const ImageLimits& image_limits) {
   LoadedClassifier loaded;
   LS_ASSIGN_OR_RETURN(loaded.weights, load(directory, options));
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
   loaded.preprocessor = MakeImagePreprocessor(preprocessing, image_limits);
   return loaded;
@@ -125,7 +125,7 @@ constexpr Registration kRegistrations[] = {
 };
 
 absl::StatusOr<const Registration*> FamilyOf(const ModelDirectory& directory) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(directory.config_text, directory.config_path()));
   std::vector<std::string_view> names;
   for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));

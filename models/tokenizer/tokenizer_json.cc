@@ -20,80 +20,23 @@
 namespace longshort::models {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr JsonLimits kTokenizerLimits = {.depth = 16, .elements = int64_t{1} << 22};
 
-std::string Listed(std::initializer_list<std::string_view> names) {
-  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
+// Writers have null for what is absent.
+bool IsNull(const JsonView& node) { return node.is_absent() || node.value().is_null(); }
+
+absl::StatusOr<bool> BooleanOr(bool if_absent, const JsonView& node) {
+  return IsNull(node) ? absl::StatusOr<bool>(if_absent) : node.Boolean();
 }
 
-// A value of the file and its path in messages: "model.vocab".
-class JsonNode final {
- public:
-  JsonNode(const Json& value, std::string path, const std::string& file)
-      : value_(value), path_(std::move(path)), file_(file) {}
+absl::Status CheckFalse(const JsonView& node) {
+  LS_ASSIGN_OR_RETURN(const bool value, BooleanOr(false, node));
+  return value ? node.Wrong("false") : absl::OkStatus();
+}
 
-  const Json& value() const { return value_; }
-  bool IsNull() const { return value_.is_null(); }
-  absl::Status Wrong(std::string_view wanted) const {
-    std::string found = value_.type_name();
-    if (value_.is_string()) found = QuoteForMessage(value_.get_ref<const std::string&>());
-    if (value_.is_number() || value_.is_boolean()) found = value_.dump();
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %s; it must be %s", file_, path_, found, wanted));
-  }
-  // An element of a list.
-  JsonNode At(size_t index) const { return {value_[index], absl::StrFormat("%s[%d]", path_, index), file_}; }
-  // A field of an object; null if it is absent.
-  JsonNode At(std::string_view field) const {
-    static const Json* const null = new Json();
-    const auto found = value_.find(field);
-    return {found == value_.end() ? *null : *found,
-            path_.empty() ? std::string(field) : absl::StrFormat("%s.%s", path_, field), file_};
-  }
-  // Checks that it is an object with no other fields.
-  absl::Status CheckFields(std::initializer_list<std::string_view> known) const {
-    if (!value_.is_object()) return Wrong("an object");
-    for (const auto& [field, unused] : value_.items()) {
-      if (std::find(known.begin(), known.end(), field) != known.end()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: unknown field %s%s; the fields are %s", file_, QuoteForMessage(field),
-                          path_.empty() ? "" : absl::StrCat(" of ", path_), Listed(known)));
-    }
-    return absl::OkStatus();
-  }
-  absl::StatusOr<bool> Boolean(std::optional<bool> if_absent = std::nullopt) const {
-    if (IsNull() && if_absent) return *if_absent;
-    if (!value_.is_boolean()) return Wrong("true or false");
-    return value_.get<bool>();
-  }
-  absl::StatusOr<std::string_view> Text() const {
-    if (!value_.is_string()) return Wrong("a string");
-    return std::string_view(value_.get_ref<const std::string&>());
-  }
-  absl::StatusOr<int32_t> Id(int64_t vocabulary_size) const {
-    const bool is_integer = value_.is_number_unsigned();
-    if (!is_integer || value_.get<uint64_t>() >= static_cast<uint64_t>(vocabulary_size)) {
-      return Wrong(absl::StrFormat("an id in 0..%d, since the model's vocabulary_size is %d", vocabulary_size - 1,
-                                   vocabulary_size));
-    }
-    return value_.get<int32_t>();
-  }
-  // Checks that it is `wanted`, or absent.
-  absl::Status CheckFalse() const {
-    LS_ASSIGN_OR_RETURN(const bool value, Boolean(false));
-    return value ? Wrong("false") : absl::OkStatus();
-  }
-  absl::Status CheckType(std::string_view type) const {
-    const JsonNode found = At("type");
-    return found.value() == type ? absl::OkStatus() : found.Wrong(absl::StrFormat("\"%s\"", type));
-  }
-
- private:
-  const Json& value_;
-  const std::string path_;
-  const std::string& file_;
-};
+absl::Status CheckType(const JsonView& node, std::string_view type) {
+  return node.At("type").Is(type) ? absl::OkStatus() : node.Wrong("type", absl::StrFormat("\"%s\"", type));
+}
 
 // GPT-2's printable character of each byte: the byte itself where it is printable in Latin-1, otherwise the next one
 // from U+0100 on.
@@ -123,20 +66,17 @@ std::optional<std::string> PieceOf(std::string_view symbol) {
 
 class BpeReader final {
  public:
-  BpeReader(const std::string& name, int64_t vocabulary_size) : name_(name), vocabulary_size_(vocabulary_size) {}
+  explicit BpeReader(int64_t vocabulary_size) : vocabulary_size_(vocabulary_size) {}
 
-  absl::StatusOr<BpeFile> Read(const Json& document) {
-    const JsonNode top(document, "", name_);
-    LS_RETURN_IF_ERROR(top.CheckFields({"version", "truncation", "padding", "added_tokens", "normalizer",
-                                        "pre_tokenizer", "post_processor", "decoder", "model"}));
-    if (const JsonNode version = top.At("version"); !version.IsNull() && version.value() != "1.0") {
+  absl::StatusOr<BpeFile> Read(const JsonView& top) {
+    LS_RETURN_IF_ERROR(top.RefuseUnknown({"version", "truncation", "padding", "added_tokens", "normalizer",
+                                          "pre_tokenizer", "post_processor", "decoder", "model"}));
+    if (const JsonView version = top.At("version"); !IsNull(version) && !version.Is("1.0")) {
       return version.Wrong("\"1.0\"");
     }
     LS_RETURN_IF_ERROR(CheckNormalizer(top.At("normalizer")));
-    if (const JsonNode truncation = top.At("truncation"); truncation.value().is_object()) {
-      const JsonNode direction = truncation.At("direction");
-      if (!direction.IsNull() && direction.value() != "Right") return direction.Wrong("\"Right\"");
-    }
+    const JsonView direction = top.At("truncation").At("direction");
+    if (!IsNull(direction) && !direction.Is("Right")) return direction.Wrong("\"Right\"");
     LS_RETURN_IF_ERROR(ReadPreTokenizer(top.At("pre_tokenizer")));
     LS_RETURN_IF_ERROR(ReadModel(top.At("model")));
     LS_RETURN_IF_ERROR(ReadAddedTokens(top.At("added_tokens")));
@@ -145,45 +85,44 @@ class BpeReader final {
   }
 
  private:
-  static absl::Status CheckNormalizer(const JsonNode& node) {
+  static absl::Status CheckNormalizer(const JsonView& node) {
     constexpr std::string_view kWanted =
         "\"Sequence\" of no normalizers, or the normalizer null: texts are tokenized as they are";
-    if (node.IsNull()) return absl::OkStatus();
-    if (!node.value().is_object()) return node.Wrong("null");
-    if (node.At("type").value() != "Sequence") return node.At("type").Wrong(kWanted);
-    LS_RETURN_IF_ERROR(node.CheckFields({"type", "normalizers"}));
-    const JsonNode list = node.At("normalizers");
-    return list.value().is_array() && list.value().empty() ? absl::OkStatus() : list.Wrong("an empty list");
+    if (IsNull(node)) return absl::OkStatus();
+    if (!node.is_object()) return node.Wrong("null");
+    if (!node.At("type").Is("Sequence")) return node.Wrong("type", kWanted);
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "normalizers"}));
+    const JsonView list = node.At("normalizers");
+    return list.is_list() && list.size() == 0 ? absl::OkStatus() : list.Wrong("an empty list");
   }
 
-  absl::Status ReadPreTokenizer(const JsonNode& node) {
-    if (!node.value().is_object()) return node.Wrong("the pre-tokenizer ByteLevel");
-    LS_RETURN_IF_ERROR(node.CheckType("ByteLevel"));
-    LS_RETURN_IF_ERROR(node.CheckFields({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
-    LS_ASSIGN_OR_RETURN(file_.add_prefix_space, node.At("add_prefix_space").Boolean());
-    LS_ASSIGN_OR_RETURN(const bool use_regex, node.At("use_regex").Boolean(true));
-    return use_regex ? absl::OkStatus() : node.At("use_regex").Wrong("true");
+  absl::Status ReadPreTokenizer(const JsonView& node) {
+    if (!node.is_object()) return node.Wrong("the pre-tokenizer ByteLevel");
+    LS_RETURN_IF_ERROR(CheckType(node, "ByteLevel"));
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    LS_ASSIGN_OR_RETURN(file_.add_prefix_space, node.Boolean("add_prefix_space"));
+    LS_ASSIGN_OR_RETURN(const bool use_regex, BooleanOr(true, node.At("use_regex")));
+    return use_regex ? absl::OkStatus() : node.Wrong("use_regex", "true");
   }
 
-  absl::Status ReadModel(const JsonNode& node) {
+  absl::Status ReadModel(const JsonView& node) {
     // Older files do not name the type.
-    if (node.value().contains("type")) LS_RETURN_IF_ERROR(node.CheckType("BPE"));
+    if (node.Has("type")) LS_RETURN_IF_ERROR(CheckType(node, "BPE"));
     LS_RETURN_IF_ERROR(
-        node.CheckFields({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                          "byte_fallback", "ignore_merges", "vocab", "merges"}));
-    if (const JsonNode dropout = node.At("dropout"); !dropout.IsNull() && dropout.value() != 0) {
+        node.RefuseUnknown({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                            "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
+    if (const JsonView dropout = node.At("dropout"); !IsNull(dropout) && dropout.value() != 0) {
       return dropout.Wrong("null: ids must not depend on chance");
     }
-    const Json empty = "";
     for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!node.At(affix).IsNull() && node.At(affix).value() != empty) return node.At(affix).Wrong("null or empty");
+      if (!IsNull(node.At(affix)) && !node.At(affix).Is("")) return node.Wrong(affix, "null or empty");
     }
-    LS_RETURN_IF_ERROR(node.At("byte_fallback").CheckFalse());
-    LS_ASSIGN_OR_RETURN(file_.fuse_unknown, node.At("fuse_unk").Boolean(false));
-    LS_ASSIGN_OR_RETURN(file_.ignore_merges, node.At("ignore_merges").Boolean(false));
+    LS_RETURN_IF_ERROR(CheckFalse(node.At("byte_fallback")));
+    LS_ASSIGN_OR_RETURN(file_.fuse_unknown, BooleanOr(false, node.At("fuse_unk")));
+    LS_ASSIGN_OR_RETURN(file_.ignore_merges, BooleanOr(false, node.At("ignore_merges")));
     LS_RETURN_IF_ERROR(ReadVocabulary(node.At("vocab")));
     LS_RETURN_IF_ERROR(ReadMerges(node.At("merges")));
-    if (const JsonNode unknown = node.At("unk_token"); !unknown.IsNull()) {
+    if (const JsonView unknown = node.At("unk_token"); !IsNull(unknown)) {
       LS_ASSIGN_OR_RETURN(const std::string_view symbol, unknown.Text());
       if (!id_of_.contains(symbol)) return unknown.Wrong("null or a symbol of model.vocab");
       file_.unknown_id = id_of_.at(symbol);
@@ -191,14 +130,14 @@ class BpeReader final {
     return absl::OkStatus();
   }
 
-  absl::Status ReadVocabulary(const JsonNode& node) {
-    if (!node.value().is_object() || node.value().empty()) return node.Wrong("an object with a symbol's id for each");
+  absl::Status ReadVocabulary(const JsonView& node) {
+    if (!node.is_object() || node.size() == 0) return node.Wrong("an object with a symbol's id for each");
     file_.pieces.resize(static_cast<size_t>(vocabulary_size_));
     file_.byte_ids.fill(-1);
     for (const auto& [symbol, unused] : node.value().items()) {
-      const JsonNode entry = node.At(symbol);
+      const JsonView entry = node.At(symbol);
       if (symbol.empty()) return entry.Wrong("absent: a symbol is not empty");
-      LS_ASSIGN_OR_RETURN(const int32_t id, entry.Id(vocabulary_size_));
+      LS_ASSIGN_OR_RETURN(const int32_t id, Id(entry));
       LS_RETURN_IF_ERROR(TakeId(entry, id));
       id_of_.emplace(symbol, id);
       const std::optional<std::string> piece = PieceOf(symbol);
@@ -211,15 +150,24 @@ class BpeReader final {
     return absl::OkStatus();
   }
 
-  absl::Status TakeId(const JsonNode& node, int32_t id) {
+  absl::StatusOr<int32_t> Id(const JsonView& node) const {
+    const bool is_integer = !node.is_absent() && node.value().is_number_unsigned();
+    if (!is_integer || node.value().get<uint64_t>() >= static_cast<uint64_t>(vocabulary_size_)) {
+      return node.Wrong(absl::StrFormat("an id in 0..%d, since the model's vocabulary_size is %d", vocabulary_size_ - 1,
+                                        vocabulary_size_));
+    }
+    return node.value().get<int32_t>();
+  }
+
+  absl::Status TakeId(const JsonView& node, int32_t id) {
     return taken_.insert(id).second ? absl::OkStatus() : node.Wrong("an id that no other symbol has");
   }
 
   // A pair is a list of two symbols; in older files, a string with a space between them.
-  absl::Status ReadMerges(const JsonNode& node) {
-    if (!node.value().is_array()) return node.Wrong("a list");
-    for (size_t i = 0; i < node.value().size(); ++i) {
-      const Json& entry = node.value()[i];
+  absl::Status ReadMerges(const JsonView& node) {
+    if (!node.is_list()) return node.Wrong("a list");
+    for (size_t i = 0; i < node.size(); ++i) {
+      const nlohmann::json& entry = node.value()[i];
       std::pair<std::string_view, std::string_view> pair;
       if (entry.is_string()) {
         const std::string_view text = entry.get_ref<const std::string&>();
@@ -243,33 +191,33 @@ class BpeReader final {
     return absl::OkStatus();
   }
 
-  absl::Status ReadAddedTokens(const JsonNode& node) {
-    if (node.IsNull()) return absl::OkStatus();
-    if (!node.value().is_array()) return node.Wrong("a list");
+  absl::Status ReadAddedTokens(const JsonView& node) {
+    if (IsNull(node)) return absl::OkStatus();
+    if (!node.is_list()) return node.Wrong("a list");
     // A token that is not in the vocabulary has the next id, from the number of symbols on.
     auto next = static_cast<int32_t>(id_of_.size());
-    for (size_t i = 0; i < node.value().size(); ++i) {
-      const JsonNode entry = node.At(i);
+    for (size_t i = 0; i < node.size(); ++i) {
+      const JsonView entry = node.At(i);
       LS_RETURN_IF_ERROR(
-          entry.CheckFields({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
+          entry.RefuseUnknown({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
       AddedToken token;
       LS_ASSIGN_OR_RETURN(const std::string_view content, entry.At("content").Text());
       if (content.empty() || content.size() > AddedTokens::kMaxContentBytes) {
-        return entry.At("content").Wrong(absl::StrFormat("1 to %d bytes", AddedTokens::kMaxContentBytes));
+        return entry.Wrong("content", absl::StrFormat("1 to %d bytes", AddedTokens::kMaxContentBytes));
       }
-      if (!added_.insert(content).second) return entry.At("content").Wrong("a token that is not yet in the list");
+      if (!added_.insert(content).second) return entry.Wrong("content", "a token that is not yet in the list");
       token.content = content;
-      LS_ASSIGN_OR_RETURN(token.id, entry.At("id").Id(vocabulary_size_));
-      LS_ASSIGN_OR_RETURN(token.single_word, entry.At("single_word").Boolean());
-      LS_ASSIGN_OR_RETURN(token.left_strip, entry.At("lstrip").Boolean());
-      LS_ASSIGN_OR_RETURN(token.right_strip, entry.At("rstrip").Boolean());
-      LS_ASSIGN_OR_RETURN(const bool normalized, entry.At("normalized").Boolean());
-      LS_RETURN_IF_ERROR(entry.At("special").Boolean().status());
+      LS_ASSIGN_OR_RETURN(token.id, Id(entry.At("id")));
+      LS_ASSIGN_OR_RETURN(token.single_word, entry.Boolean("single_word"));
+      LS_ASSIGN_OR_RETURN(token.left_strip, entry.Boolean("lstrip"));
+      LS_ASSIGN_OR_RETURN(token.right_strip, entry.Boolean("rstrip"));
+      LS_ASSIGN_OR_RETURN(const bool normalized, entry.Boolean("normalized"));
+      LS_RETURN_IF_ERROR(entry.Boolean("special").status());
       const auto known = id_of_.find(content);
       const int32_t expected = known != id_of_.end() ? known->second : next++;
       if (token.id != expected) {
-        return entry.At("id").Wrong(
-            absl::StrFormat("%d, which Hugging Face gives %s", expected, QuoteForMessage(content)));
+        return entry.Wrong("id",
+                           absl::StrFormat("%d, which Hugging Face gives %s", expected, QuoteForMessage(content)));
       }
       if (known == id_of_.end()) {
         LS_RETURN_IF_ERROR(TakeId(entry.At("id"), token.id));
@@ -281,36 +229,35 @@ class BpeReader final {
     return absl::OkStatus();
   }
 
-  absl::Status ReadPostProcessor(const JsonNode& node) {
+  absl::Status ReadPostProcessor(const JsonView& node) {
     constexpr std::string_view kWanted =
         "RobertaProcessing, TemplateProcessing, or a Sequence of ByteLevel and TemplateProcessing, so that sequences "
         "begin with <s> and end with </s>";
-    if (!node.value().is_object()) return node.Wrong(kWanted);
-    const JsonNode type = node.At("type");
-    if (type.value() == "RobertaProcessing") return ReadRoberta(node);
-    if (type.value() == "TemplateProcessing") return ReadTemplate(node);
-    if (type.value() != "Sequence") return type.Wrong(kWanted);
-    LS_RETURN_IF_ERROR(node.CheckFields({"type", "processors"}));
-    const JsonNode list = node.At("processors");
-    if (!list.value().is_array() || list.value().size() != 2 || !list.value()[0].is_object() ||
-        !list.value()[1].is_object()) {
+    if (!node.is_object()) return node.Wrong(kWanted);
+    const JsonView type = node.At("type");
+    if (type.Is("RobertaProcessing")) return ReadRoberta(node);
+    if (type.Is("TemplateProcessing")) return ReadTemplate(node);
+    if (!type.Is("Sequence")) return type.Wrong(kWanted);
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "processors"}));
+    const JsonView list = node.At("processors");
+    if (!list.is_list() || list.size() != 2 || !list.At(0).is_object() || !list.At(1).is_object()) {
       return list.Wrong("a list of ByteLevel and TemplateProcessing");
     }
-    LS_RETURN_IF_ERROR(list.At(0).CheckType("ByteLevel"));
-    LS_RETURN_IF_ERROR(list.At(0).CheckFields({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    LS_RETURN_IF_ERROR(CheckType(list.At(0), "ByteLevel"));
+    LS_RETURN_IF_ERROR(list.At(0).RefuseUnknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
     LS_RETURN_IF_ERROR(ReadTrimming(list.At(0)));
-    LS_RETURN_IF_ERROR(list.At(1).CheckType("TemplateProcessing"));
+    LS_RETURN_IF_ERROR(CheckType(list.At(1), "TemplateProcessing"));
     return ReadTemplate(list.At(1));
   }
 
-  absl::Status ReadTrimming(const JsonNode& node) {
-    LS_ASSIGN_OR_RETURN(file_.trim_offsets, node.At("trim_offsets").Boolean());
-    LS_ASSIGN_OR_RETURN(file_.trim_added_space, node.At("add_prefix_space").Boolean());
+  absl::Status ReadTrimming(const JsonView& node) {
+    LS_ASSIGN_OR_RETURN(file_.trim_offsets, node.Boolean("trim_offsets"));
+    LS_ASSIGN_OR_RETURN(file_.trim_added_space, node.Boolean("add_prefix_space"));
     return absl::OkStatus();
   }
 
-  absl::Status ReadRoberta(const JsonNode& node) {
-    LS_RETURN_IF_ERROR(node.CheckFields({"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
+  absl::Status ReadRoberta(const JsonView& node) {
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
     LS_RETURN_IF_ERROR(ReadTrimming(node));
     LS_ASSIGN_OR_RETURN(file_.begin_id, ReadNamedId(node.At("cls")));
     LS_ASSIGN_OR_RETURN(file_.end_id, ReadNamedId(node.At("sep")));
@@ -318,60 +265,60 @@ class BpeReader final {
   }
 
   // ["<s>", 0]
-  absl::StatusOr<int32_t> ReadNamedId(const JsonNode& node) const {
-    if (!node.value().is_array() || node.value().size() != 2) return node.Wrong("a token and its id");
+  absl::StatusOr<int32_t> ReadNamedId(const JsonView& node) const {
+    if (!node.is_list() || node.size() != 2) return node.Wrong("a token and its id");
     LS_ASSIGN_OR_RETURN(const std::string_view token, node.At(0).Text());
-    LS_ASSIGN_OR_RETURN(const int32_t id, node.At(1).Id(vocabulary_size_));
+    LS_ASSIGN_OR_RETURN(const int32_t id, Id(node.At(1)));
     return IdOf(node.At(0), token, id);
   }
 
-  absl::StatusOr<int32_t> IdOf(const JsonNode& node, std::string_view token, int32_t id) const {
+  absl::StatusOr<int32_t> IdOf(const JsonView& node, std::string_view token, int32_t id) const {
     const auto found = id_of_.find(token);
     if (found != id_of_.end() && found->second == id) return id;
     return node.Wrong(absl::StrFormat("the token of id %d", id));
   }
 
-  absl::Status ReadTemplate(const JsonNode& node) {
-    LS_RETURN_IF_ERROR(node.CheckFields({"type", "single", "pair", "special_tokens"}));
+  absl::Status ReadTemplate(const JsonView& node) {
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "single", "pair", "special_tokens"}));
     LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> single, ReadPattern(node.At("single")));
     if (single.size() != 3 || single[1] != kFirst || single[0] == kFirst || single[2] == kFirst) {
-      return node.At("single").Wrong("a token, sequence A, a token: <s> A </s>");
+      return node.Wrong("single", "a token, sequence A, a token: <s> A </s>");
     }
     LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> pair, ReadPattern(node.At("pair")));
     const std::vector<std::string_view> wanted = {single[0], kFirst, single[2], single[2], kSecond, single[2]};
-    if (pair != wanted) return node.At("pair").Wrong("<s> A </s></s> B </s> with the tokens of single");
-    const JsonNode specials = node.At("special_tokens");
-    if (!specials.value().is_object()) return specials.Wrong("an object");
+    if (pair != wanted) return node.Wrong("pair", "<s> A </s></s> B </s> with the tokens of single");
+    const JsonView specials = node.At("special_tokens");
+    if (!specials.is_object()) return specials.Wrong("an object");
     LS_ASSIGN_OR_RETURN(file_.begin_id, ReadSpecial(specials, single[0]));
     LS_ASSIGN_OR_RETURN(file_.end_id, ReadSpecial(specials, single[2]));
     return absl::OkStatus();
   }
 
   // The tokens of a template; kFirst and kSecond stand for the sequences.
-  absl::StatusOr<std::vector<std::string_view>> ReadPattern(const JsonNode& node) const {
-    if (!node.value().is_array() || node.value().size() > 6) return node.Wrong("a list of at most 6 parts");
+  absl::StatusOr<std::vector<std::string_view>> ReadPattern(const JsonView& node) const {
+    if (!node.is_list() || node.size() > 6) return node.Wrong("a list of at most 6 parts");
     std::vector<std::string_view> parts;
-    for (size_t i = 0; i < node.value().size(); ++i) {
-      const JsonNode part = node.At(i);
-      LS_RETURN_IF_ERROR(part.CheckFields({"SpecialToken", "Sequence"}));
-      if (part.value().size() != 1) return part.Wrong("a SpecialToken or a Sequence");
-      const bool is_sequence = part.value().contains("Sequence");
-      const JsonNode content = part.At(is_sequence ? "Sequence" : "SpecialToken");
-      LS_RETURN_IF_ERROR(content.CheckFields({"id", "type_id"}));
+    for (size_t i = 0; i < node.size(); ++i) {
+      const JsonView part = node.At(i);
+      LS_RETURN_IF_ERROR(part.RefuseUnknown({"SpecialToken", "Sequence"}));
+      if (part.size() != 1) return part.Wrong("a SpecialToken or a Sequence");
+      const bool is_sequence = part.Has("Sequence");
+      const JsonView content = part.At(is_sequence ? "Sequence" : "SpecialToken");
+      LS_RETURN_IF_ERROR(content.RefuseUnknown({"id", "type_id"}));
       LS_ASSIGN_OR_RETURN(const std::string_view id, content.At("id").Text());
-      if (is_sequence && id != "A" && id != "B") return content.At("id").Wrong("\"A\" or \"B\"");
-      if (!is_sequence && id.empty()) return content.At("id").Wrong("a token");
+      if (is_sequence && id != "A" && id != "B") return content.Wrong("id", "\"A\" or \"B\"");
+      if (!is_sequence && id.empty()) return content.Wrong("id", "a token");
       parts.push_back(!is_sequence ? id : id == "A" ? kFirst : kSecond);
     }
     return parts;
   }
 
-  absl::StatusOr<int32_t> ReadSpecial(const JsonNode& specials, std::string_view token) const {
-    const JsonNode node = specials.At(token);
-    LS_RETURN_IF_ERROR(node.CheckFields({"id", "ids", "tokens"}));
-    const JsonNode ids = node.At("ids");
-    if (!ids.value().is_array() || ids.value().size() != 1) return ids.Wrong("a list of one id");
-    LS_ASSIGN_OR_RETURN(const int32_t id, ids.At(0).Id(vocabulary_size_));
+  absl::StatusOr<int32_t> ReadSpecial(const JsonView& specials, std::string_view token) const {
+    const JsonView node = specials.At(token);
+    LS_RETURN_IF_ERROR(node.RefuseUnknown({"id", "ids", "tokens"}));
+    const JsonView ids = node.At("ids");
+    if (!ids.is_list() || ids.size() != 1) return ids.Wrong("a list of one id");
+    LS_ASSIGN_OR_RETURN(const int32_t id, Id(ids.At(0)));
     return IdOf(ids.At(0), token, id);
   }
 
@@ -383,7 +330,6 @@ class BpeReader final {
       "\xFF"
       "B";
 
-  const std::string& name_;
   const int64_t vocabulary_size_;
   BpeFile file_;
   absl::flat_hash_map<std::string_view, int32_t> id_of_;  // of symbols and added tokens; points into the document
@@ -394,8 +340,8 @@ class BpeReader final {
 }  // namespace
 
 absl::StatusOr<BpeFile> ParseTokenizerJson(std::string_view text, const std::string& name, int64_t vocabulary_size) {
-  LS_ASSIGN_OR_RETURN(const Json document, ParseJsonObject(text, name, kTokenizerLimits));
-  return BpeReader(name, vocabulary_size).Read(document);
+  LS_ASSIGN_OR_RETURN(const JsonView document, JsonView::Parse(text, name, kTokenizerLimits));
+  return BpeReader(vocabulary_size).Read(document);
 }
 
 }  // namespace longshort::models

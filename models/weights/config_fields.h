@@ -94,9 +94,9 @@ inline std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>
 
 enum class Presence { kRequired, kOptional };
 
-// An optional field that is absent keeps its value. Errors: those of JsonFields.
+// An optional field that is absent keeps its value. Errors: those of JsonView.
 template <typename Table, typename Config>
-absl::Status ReadFields(const JsonFields& fields, const Table& table, Config& config,
+absl::Status ReadFields(const JsonView& fields, const Table& table, Config& config,
                         Presence presence = Presence::kRequired) {
   for (const ConfigField<Config>& field : table) {
     if (presence == Presence::kOptional && !fields.Has(field.name)) continue;

@@ -15,15 +15,15 @@ namespace {
 constexpr std::string_view kField = "preprocessing";
 constexpr int64_t kMaxPixels = 16384;  // of a side
 
-absl::StatusOr<int64_t> ReadSide(const JsonFields& fields, std::string_view field) {
+absl::StatusOr<int64_t> ReadSide(const JsonView& fields, std::string_view field) {
   LS_ASSIGN_OR_RETURN(const int64_t pixels, fields.Integer(field));
-  if (pixels < 1 || pixels > kMaxPixels) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", kMaxPixels));
+  if (pixels < 1 || pixels > kMaxPixels) return fields.Wrong(field, absl::StrFormat("in 1..%d", kMaxPixels));
   return pixels;
 }
 
-absl::StatusOr<std::array<double, 3>> ReadChannels(const JsonFields& fields, std::string_view field) {
+absl::StatusOr<std::array<double, 3>> ReadChannels(const JsonView& fields, std::string_view field) {
   LS_ASSIGN_OR_RETURN(const std::vector<double> values, fields.Numbers(field));
-  if (values.size() != 3) return fields.OutOfRange(field, "three numbers: red, green, blue");
+  if (values.size() != 3) return fields.Wrong(field, "three numbers: red, green, blue");
   return std::array<double, 3>{values[0], values[1], values[2]};
 }
 
@@ -40,9 +40,9 @@ FieldDescription DescribeResize() {
   return {kResize, values, "Whose interpolation resizes, bit for bit. Absent: Pillow's bicubic."};
 }
 
-absl::StatusOr<ResizeMethod> ReadResize(const JsonFields& preprocessing) {
+absl::StatusOr<ResizeMethod> ReadResize(const JsonView& preprocessing) {
   if (!preprocessing.Has(kResize)) return ResizeMethod::kPillowBicubic;
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, preprocessing.Object(kResize));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, preprocessing.Object(kResize));
   LS_RETURN_IF_ERROR(fields.RefuseUnknown({"library", "filter"}));
   LS_ASSIGN_OR_RETURN(const size_t library, fields.Choice("library", kLibraries));
   if (library == 0) {
@@ -62,7 +62,7 @@ FieldDescription DescribeOrientation() {
           "that ignore these data. Absent: \"apply\"."};
 }
 
-absl::StatusOr<OrientationUse> ReadOrientationUse(const JsonFields& preprocessing) {
+absl::StatusOr<OrientationUse> ReadOrientationUse(const JsonView& preprocessing) {
   if (!preprocessing.Has(kOrientation)) return OrientationUse::kApply;
   LS_ASSIGN_OR_RETURN(const size_t use, preprocessing.Choice(kOrientation, kOrientationUses));
   return static_cast<OrientationUse>(use);
@@ -106,8 +106,8 @@ std::vector<FieldDescription> PixelSequenceFields() {
           DescribeOrientation()};
 }
 
-absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonView& config) {
+  LS_ASSIGN_OR_RETURN(const JsonView fields, config.Object(kField));
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(ImagePreprocessingFields())));
   ImagePreprocessingConfig result;
   LS_ASSIGN_OR_RETURN(result.resize_shorter_side, ReadSide(fields, "resize_shorter_side"));
@@ -119,15 +119,14 @@ absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields
   LS_ASSIGN_OR_RETURN(result.orientation, ReadOrientationUse(fields));
   const int64_t crop = std::max(result.crop_height, result.crop_width);
   if (result.resize_shorter_side < crop)
-    return fields.OutOfRange("resize_shorter_side", absl::StrFormat("at least both sides of the crop, %d", crop));
+    return fields.Wrong("resize_shorter_side", absl::StrFormat("at least both sides of the crop, %d", crop));
   const auto& deviation = result.standard_deviation;
-  if (*std::min_element(deviation.begin(), deviation.end()) <= 0)
-    return fields.OutOfRange("standard_deviation", "above 0");
+  if (*std::min_element(deviation.begin(), deviation.end()) <= 0) return fields.Wrong("standard_deviation", "above 0");
   return result;
 }
 
-absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonView& config) {
+  LS_ASSIGN_OR_RETURN(const JsonView fields, config.Object(kField));
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(PixelSequenceFields())));
   PixelSequenceConfig result;
   LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));

@@ -52,8 +52,8 @@ std::vector<FieldDescription> PixelSequenceFields();
 // Both parse the field "preprocessing" of a config.json strictly. All fields except "resize" and "orientation" are
 // required, under the names above. Sides are 1 to 16384 pixels.
 // Errors: INVALID_ARGUMENT naming the file, the field, its value and the allowed values.
-absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config);
-absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config);
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonView& config);
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonView& config);
 
 // The value of "preprocessing". It contains "resize" and "orientation" only if they are not the defaults.
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);

@@ -6,6 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace longshort::server {
 
@@ -19,9 +20,6 @@ inline absl::Status CheckFieldRange(absl::FunctionRef<std::string()> field, int6
   if (value >= low && value <= high) return absl::OkStatus();
   return FieldError(field(), value, absl::StrCat("in [", low, ", ", high, "]"));
 }
-
-// The client's text in quotes for a message: cut to 64 bytes, with control characters escaped.
-std::string Quoted(const std::string& text);
 
 // The rule for names that clients choose for themselves, their calls and their sessions. Logs and headers contain them
 // unescaped.

@@ -34,7 +34,7 @@ constexpr char kCalls[] =
     "  /classify            an image for a classifier\n"
     "  /tokenize, /detokenize, /tokenizer_info\n"
     "                       the tokenizer of a language model\n"
-    "  /openapi.json        the calls in OpenAPI\n";
+    "  /docs, /openapi.json the calls, for people and in OpenAPI\n";
 
 // OpenSSL calls this in a new connection's handshake. 0 ends the connection.
 int ShowCertificate(SSL* connection, void* watch) {

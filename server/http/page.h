@@ -1,4 +1,4 @@
-// The page at /: the files of server/page, which the build writes into the program.
+// The pages at / and /docs: the files of server/page, which the build writes into the program.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ inline constexpr char kPagePolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// The file of a path: "/" is index.html. Nothing if the page has no such file.
+// The file of a path: "/" is index.html, and "/docs" is docs.html. Nothing if the page has no such file.
 std::optional<PageFile> FindPageFile(std::string_view path);
 
 }  // namespace longshort::server

@@ -20,7 +20,6 @@
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
 #include "server/open_inference_v2/rest_front.h"
-#include "server/openai/operations.h"
 #include "server/options/devices.h"
 #include "server/options/server_options.h"
 #include "server/sessions/session_seal.h"
@@ -218,14 +217,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
-  std::vector<HttpOperation> operations = ConnectOperations(server->http_rpcs_);
-  for (const auto& more : {OpenInferenceOperations(), OpenAiOperations()}) {
-    operations.insert(operations.end(), more.begin(), more.end());
-  }
+  const HttpDescription descriptions[] = {ConnectDescription(server->http_rpcs_), OpenInferenceDescription(),
+                                          OpenAiDescription(), PortDescription()};
   server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_),
                         OpenInferenceFront(*server->environment_, server->open_inference_rpcs_),
                         OpenAiFront(*server->environment_, server->openai_rpcs_),
-                        OpenApiFront(OpenApiDocument(operations, server->access_ != nullptr))});
+                        OpenApiFront(OpenApiDocument(descriptions, server->access_ != nullptr))});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->address().port));
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", server->grpc_->address().ToString()}, {"http", server->http_->address().ToString()}});

@@ -22,12 +22,19 @@ namespace {
 constexpr char kEmptyFinalAnswer[] = "triton_enable_empty_final_response";
 
 // Parameters that every request may have. Some are for other servers or for HTTP, and are ignored here.
-constexpr std::string_view kCommonParameters[] = {
-    "timeout", "priority", "sequence_id", "sequence_start", "sequence_end", kEmptyFinalAnswer, "binary_data_output"};
+constexpr SchemaField kCommonParameters[] = {
+    {"timeout", "integer", "The call's deadline, in microseconds."},
+    {"priority", "integer", "1 (high), 2 (normal) or 3 (low)."},
+    {"sequence_id", "any", "Not supported: requests are independent."},
+    {"sequence_start", "any", "Not supported."},
+    {"sequence_end", "any", "Not supported."},
+    {kEmptyFinalAnswer, "boolean", "Of a stream: whether it ends with an empty answer."},
+    {"binary_data_output", "boolean", "Whether outputs come behind the JSON."}};
+constexpr SchemaField kTruncate = {"truncate", "boolean", "Cuts a document that is too long at its end."};
 
-absl::Status RefuseUnknown(const Parameters& parameters, absl::Span<const std::string_view> of_model) {
+absl::Status RefuseUnknown(const Parameters& parameters, absl::Span<const SchemaField> of_model) {
   if (parameters.empty()) return absl::OkStatus();  // the usual case
-  std::vector<std::string_view> known(of_model.begin(), of_model.end());
+  std::vector<SchemaField> known(of_model.begin(), of_model.end());
   known.insert(known.end(), std::begin(kCommonParameters), std::end(kCommonParameters));
   return parameters.RefuseUnknown(known);
 }
@@ -164,7 +171,7 @@ class Planner {
 
   absl::Status PlanDocuments(const core::ServedClassifier& classifier, const ModelReference& reference,
                              const ClassOptions& options) const {
-    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {"truncate"}));
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {kTruncate}));
     ScoreCall call{.model = reference, .options = {.classes = options}};
     LS_ASSIGN_OR_RETURN(const std::optional<bool> truncate, parameters_.Boolean("truncate"));
     call.options.truncate = truncate.value_or(false);
@@ -195,7 +202,7 @@ class Planner {
     if (plan_.form.outputs.empty()) {
       plan_.form.outputs = {{model.tokenizer != nullptr ? Output::kText : Output::kTokenIds}, {Output::kFinishReason}};
     }
-    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, GenerationParameterNames()));
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, GenerationParameterFields()));
     LS_ASSIGN_OR_RETURN(GenerateCall call, ReadGenerationParameters(parameters_));
     call.model = reference;
     LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, limits_.inputs, &plan_.ids));
@@ -219,6 +226,13 @@ class Planner {
 };
 
 }  // namespace
+
+std::vector<SchemaField> InferenceParameterFields() {
+  std::vector<SchemaField> fields = GenerationParameterFields();
+  fields.push_back(kTruncate);
+  fields.insert(fields.end(), std::begin(kCommonParameters), std::end(kCommonParameters));
+  return fields;
+}
 
 absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::string& version,
                                            const CallNames& names) {

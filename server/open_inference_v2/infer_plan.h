@@ -13,6 +13,7 @@
 #include "server/calls/classify_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
+#include "server/http_rpc/json_schema.h"
 #include "server/open_inference_v2/model_tensors.h"
 
 namespace longshort::server {
@@ -51,5 +52,8 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
 
 // The model version that a request names; empty means the newest. Errors: INVALID_ARGUMENT for an invalid version.
 absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::string& version, const CallNames& names);
+
+// The parameters of requests, whatever the model.
+std::vector<SchemaField> InferenceParameterFields();
 
 }  // namespace longshort::server

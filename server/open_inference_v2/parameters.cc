@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -95,30 +96,7 @@ std::optional<std::string> TextOf(const InferParameter& value) {
   return value.string_param();
 }
 
-constexpr std::string_view kNames[] = {"max_tokens",
-                                       "completions",
-                                       "echo",
-                                       "stop",
-                                       "temperature",
-                                       "top_k",
-                                       "top_p",
-                                       "min_p",
-                                       "repetition_penalty",
-                                       "frequency_penalty",
-                                       "presence_penalty",
-                                       "seed"};
-
-absl::Status ReadInteger(const Parameters& parameters, const char* name, int64_t* value) {
-  LS_ASSIGN_OR_RETURN(const std::optional<int64_t> given, parameters.Integer(name));
-  if (given.has_value()) *value = *given;
-  return absl::OkStatus();
-}
-
-absl::Status ReadNumber(const Parameters& parameters, const char* name, double* value) {
-  LS_ASSIGN_OR_RETURN(const std::optional<double> given, parameters.Number(name));
-  if (given.has_value()) *value = *given;
-  return absl::OkStatus();
-}
+constexpr char kStopType[] = R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";
 
 absl::StatusOr<std::vector<std::string>> ParseStopList(const std::string& text) {
   absl::Status wrong =
@@ -175,30 +153,77 @@ absl::StatusOr<std::optional<std::string>> Parameters::Text(const std::string& n
   return Read(name, "a string", TextOf);
 }
 
-absl::Status Parameters::RefuseUnknown(absl::Span<const std::string_view> known) const {
+absl::Status Parameters::RefuseUnknown(absl::Span<const SchemaField> known) const {
   for (const auto& [name, value] : map_) {
-    if (absl::StartsWith(name, "triton_") || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto append = [](std::string* names, std::string_view one) { names->append(one); };
+    const bool is_known =
+        std::any_of(known.begin(), known.end(), [&name = name](const SchemaField& one) { return one.name == name; });
+    if (is_known || absl::StartsWith(name, "triton_")) continue;
+    const auto append = [](std::string* names, const SchemaField& one) { names->append(one.name); };
     return FieldError(absl::StrCat("a name of ", place_), Quoted(name),
                       absl::StrCat("one of ", absl::StrJoin(known, ", ", append)));
   }
   return absl::OkStatus();
 }
 
-absl::Span<const std::string_view> GenerationParameterNames() { return kNames; }
+namespace {
+
+using Target = std::variant<std::monostate, int64_t GenerateCall::*, int64_t core::SamplingOptions::*,
+                            double core::SamplingOptions::*>;
+
+struct GenerationParameter {
+  SchemaField schema;
+  Target target = {};  // of a number
+};
+
+const std::vector<GenerationParameter>& GenerationParameters() {
+  using core::SamplingOptions;
+  static const auto* const rows = new std::vector<GenerationParameter>{
+      {{"max_tokens", "integer", "Tokens of a completion."}, &GenerateCall::max_tokens},
+      {{"completions", "integer", "Completions of the prompt."}, &GenerateCall::completions},
+      {{"echo", "boolean", "Whether the text begins with the prompt."}},
+      {{"stop", kStopType, "Strings before which the text ends."}},
+      {{"temperature", "number", "0 takes the likeliest token."}, &SamplingOptions::temperature},
+      {{"top_k", "integer", "Samples from so many of the likeliest tokens."}, &SamplingOptions::top_k},
+      {{"top_p", "number", "Samples from the likeliest tokens that together have this probability."},
+       &SamplingOptions::top_p},
+      {{"min_p", "number", "Samples from tokens with at least this part of the likeliest one's probability."},
+       &SamplingOptions::min_p},
+      {{"repetition_penalty", "number", "Divides the logits of tokens that occurred."},
+       &SamplingOptions::repetition_penalty},
+      {{"frequency_penalty", "number", "Taken from a token's logit each time that it occurred."},
+       &SamplingOptions::frequency_penalty},
+      {{"presence_penalty", "number", "Taken from the logits of tokens that occurred."},
+       &SamplingOptions::presence_penalty},
+      {{"seed", "integer", "The same seed gives the same text."}}};
+  return *rows;
+}
+
+}  // namespace
+
+const std::vector<SchemaField>& GenerationParameterFields() {
+  static const auto* const fields = [] {
+    auto* const schemas = new std::vector<SchemaField>;
+    for (const GenerationParameter& row : GenerationParameters()) schemas->push_back(row.schema);
+    return schemas;
+  }();
+  return *fields;
+}
 
 absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters) {
   GenerateCall call;
-  core::SamplingOptions& sampling = call.sampling;
-  LS_RETURN_IF_ERROR(ReadInteger(parameters, "max_tokens", &call.max_tokens));
-  LS_RETURN_IF_ERROR(ReadInteger(parameters, "completions", &call.completions));
-  LS_RETURN_IF_ERROR(ReadInteger(parameters, "top_k", &sampling.top_k));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "temperature", &sampling.temperature));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "top_p", &sampling.top_p));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "min_p", &sampling.min_p));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "repetition_penalty", &sampling.repetition_penalty));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "frequency_penalty", &sampling.frequency_penalty));
-  LS_RETURN_IF_ERROR(ReadNumber(parameters, "presence_penalty", &sampling.presence_penalty));
+  for (const auto& [schema, target] : GenerationParameters()) {
+    const std::string name(schema.name);
+    if (const auto* of_call = std::get_if<int64_t GenerateCall::*>(&target); of_call != nullptr) {
+      LS_ASSIGN_OR_RETURN(const std::optional<int64_t> given, parameters.Integer(name));
+      call.** of_call = given.value_or(call.**of_call);
+    } else if (const auto* whole = std::get_if<int64_t core::SamplingOptions::*>(&target); whole != nullptr) {
+      LS_ASSIGN_OR_RETURN(const std::optional<int64_t> given, parameters.Integer(name));
+      call.sampling.** whole = given.value_or(call.sampling.**whole);
+    } else if (const auto* number = std::get_if<double core::SamplingOptions::*>(&target); number != nullptr) {
+      LS_ASSIGN_OR_RETURN(const std::optional<double> given, parameters.Number(name));
+      call.sampling.** number = given.value_or(call.sampling.**number);
+    }
+  }
   LS_ASSIGN_OR_RETURN(call.seed, parameters.Unsigned("seed"));
   LS_ASSIGN_OR_RETURN(const std::optional<bool> echo, parameters.Boolean("echo"));
   call.echo = echo.value_or(false);

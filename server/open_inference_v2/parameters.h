@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/generate_call.h"
+#include "server/http_rpc/json_schema.h"
 
 namespace longshort::server {
 
@@ -34,7 +36,7 @@ class Parameters final {
 
   // Returns an error for the first parameter that is not in `known`, with that list. Ignores names that begin with
   // "triton_".
-  absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
+  absl::Status RefuseUnknown(absl::Span<const SchemaField> known) const;
 
  private:
   // Converts the value with `value_of`, which returns nullopt for a value that is not `wanted`.
@@ -46,8 +48,8 @@ class Parameters final {
   const std::string place_;
 };
 
-// The names of the generation parameters of a request: those of longshort.v1's fields.
-absl::Span<const std::string_view> GenerationParameterNames();
+// The generation parameters of a request. Their names are those of longshort.v1's fields.
+const std::vector<SchemaField>& GenerationParameterFields();
 
 // A call without model and prompt. `stop` is one stop string, or a JSON list of strings. Does not check ranges.
 // Errors: INVALID_ARGUMENT with the parameter, its value and the rule.

@@ -17,6 +17,7 @@
 #include "server/open_inference_v2/raw_binary.h"
 #include "server/open_inference_v2/rest_answer.h"
 #include "server/open_inference_v2/rest_request.h"
+#include "server/open_inference_v2/rest_schemas.h"
 
 namespace longshort::server {
 namespace {
@@ -148,21 +149,20 @@ class PlainCodec final : public RestCodec {
   static constexpr JsonLimits kLimits = {.depth = 8, .elements = 1024};
 
   // An empty body is an empty object.
-  static absl::StatusOr<nlohmann::json> ReadObject(const std::string& body, MemoryMeter& meter,
-                                                   std::initializer_list<std::string_view> known) {
+  static absl::StatusOr<nlohmann::json> ReadObject(const std::string& body, MemoryMeter& meter, RestBody kind) {
     if (body.empty()) return nlohmann::json::object();
     LS_ASSIGN_OR_RETURN(nlohmann::json object, ParseJsonObject(body, "the request", kLimits, &meter));
-    LS_RETURN_IF_ERROR(RefuseUnknownFields(object, "the request", known));
+    LS_RETURN_IF_ERROR(CheckFields(JsonView(object), kind));
     return object;
   }
 
   static absl::Status ReadIndex(const std::string& body, MemoryMeter& meter,
                                 inference::RepositoryIndexRequest& request) {
-    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, meter, {"ready"}));
-    const auto ready = object.find("ready");
-    if (ready == object.end()) return absl::OkStatus();
-    if (!ready->is_boolean()) return absl::InvalidArgumentError("ready must be true or false");
-    request.set_ready(ready->get<bool>());
+    LS_ASSIGN_OR_RETURN(nlohmann::json object, ReadObject(body, meter, RestBody::kIndexRequest));
+    const JsonView ready = JsonView(object).At("ready");
+    if (ready.is_absent()) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(const bool is_ready, ready.Boolean());
+    request.set_ready(is_ready);
     return absl::OkStatus();
   }
 
@@ -170,12 +170,12 @@ class PlainCodec final : public RestCodec {
   static absl::Status ReadParameters(
       const std::string& body, MemoryMeter& meter,
       google::protobuf::Map<std::string, inference::ModelRepositoryParameter>& parameters) {
-    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, meter, {"parameters"}));
-    const auto given = object.find("parameters");
-    if (given == object.end() || given->is_null()) return absl::OkStatus();
-    if (!given->is_object()) return absl::InvalidArgumentError("parameters must be an object");
+    LS_ASSIGN_OR_RETURN(nlohmann::json object, ReadObject(body, meter, RestBody::kLoadRequest));
+    const JsonView given = JsonView(object).At("parameters");
+    if (given.is_absent()) return absl::OkStatus();
+    if (!given.is_object()) return given.Wrong("an object");
     LS_RETURN_IF_ERROR(meter.Add(meter.held()));  // the names, again
-    for (const auto& [name, value] : given->items()) parameters[name];
+    for (const auto& [name, value] : given.value().items()) parameters[name];
     return absl::OkStatus();
   }
 

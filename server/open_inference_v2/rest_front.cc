@@ -19,7 +19,9 @@
 #include "server/http/http_query.h"
 #include "server/http/http_status.h"
 #include "server/http_rpc/http_call.h"
+#include "server/open_inference_v2/infer_plan.h"
 #include "server/open_inference_v2/rest_codec.h"
+#include "server/open_inference_v2/rest_schemas.h"
 
 namespace longshort::server {
 namespace {
@@ -27,56 +29,35 @@ namespace {
 constexpr char kRoot[] = "/v2";
 constexpr char kForm[] = "multipart/form-data";
 
-constexpr char kObject[] = R"({"type": "object"})";
-constexpr char kObjects[] = R"({"type": "array", "items": {"type": "object"}})";
-constexpr char kInferRequest[] = R"({"type": "object", "required": ["inputs"], "properties": {
-  "id": {"type": "string"},
-  "parameters": {"type": "object"},
-  "inputs": {"type": "array", "items": {"type": "object", "required": ["name", "shape", "datatype"], "properties": {
-    "name": {"type": "string"},
-    "shape": {"type": "array", "items": {"type": "integer"}},
-    "datatype": {"type": "string"},
-    "parameters": {"type": "object"},
-    "data": {"type": "array", "items": {}}}}},
-  "outputs": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": {
-    "name": {"type": "string"},
-    "parameters": {"type": "object"}}}}}})";
-constexpr char kInferAnswer[] = R"({"type": "object", "properties": {
-  "model_name": {"type": "string"},
-  "model_version": {"type": "string"},
-  "id": {"type": "string"},
-  "parameters": {"type": "object"},
-  "outputs": {"type": "array", "items": {"type": "object", "properties": {
-    "name": {"type": "string"},
-    "datatype": {"type": "string"},
-    "shape": {"type": "array", "items": {"type": "integer"}},
-    "parameters": {"type": "object"},
-    "data": {"type": "array", "items": {}}}}}}})";
-
 // A path below kRoot. "*" is a name. "models/*" may be followed by "versions/" and a version, which is not written
 // here.
 struct Route {
   std::string_view path;
   std::string_view verb;
   std::string_view rpc;
-  // JSON schemas of the bodies; nullptr for a call that the server always refuses.
-  const char* answer = nullptr;
-  const char* request = nullptr;
+  // For /openapi.json; nothing for a call that the server always refuses.
+  std::string_view help = "";
+  std::string_view answer = "";   // the type of the answer, or kMessage: that of the RPC
+  std::string_view request = "";  // the type of the body
+  int not_ready = 0;              // the status of the same answer if something is not ready
 };
+constexpr char kMessage[] = "message";
 
 constexpr Route kRoutes[] = {
-    {"", "GET", "ServerMetadata", kObject},
-    {"health/live", "GET", "ServerLive", kObject},
-    {"health/ready", "GET", "ServerReady", kObject},
-    {"models/stats", "GET", "ModelStatistics", kObject},
-    {"models/*", "GET", "ModelMetadata", kObject},
-    {"models/*/ready", "GET", "ModelReady", kObject},
-    {"models/*/config", "GET", "ModelConfig", kObject},
-    {"models/*/stats", "GET", "ModelStatistics", kObject},
-    {"models/*/infer", "POST", "ModelInfer", kInferAnswer, kInferRequest},
-    {"repository/index", "POST", "RepositoryIndex", kObjects, kObject},
-    {"repository/models/*/load", "POST", "RepositoryModelLoad", kObject, kObject},
-    {"repository/models/*/unload", "POST", "RepositoryModelUnload", kObject, kObject},
+    {"", "GET", "ServerMetadata", "The server's name, version and extensions.", kMessage},
+    {"health/live", "GET", "ServerLive", "Whether the process lives.", kMessage},
+    {"health/ready", "GET", "ServerReady", "Whether the server serves.", kMessage, "", 503},
+    {"models/stats", "GET", "ModelStatistics", "Counts and times of all models.", kMessage},
+    {"models/*", "GET", "ModelMetadata", "A model's versions, inputs and outputs.", kMessage},
+    {"models/*/ready", "GET", "ModelReady", "Whether a model serves.", "ModelReady", "", 404},
+    {"models/*/config", "GET", "ModelConfig", "A model's configuration.", kMessage},
+    {"models/*/stats", "GET", "ModelStatistics", "Counts and times of a model.", kMessage},
+    {"models/*/infer", "POST", "ModelInfer", "Runs a model.", "InferenceAnswer", "InferenceRequest"},
+    {"repository/index", "POST", "RepositoryIndex", "The models of the repository.", kMessage,
+     "RepositoryIndexRequest"},
+    {"repository/models/*/load", "POST", "RepositoryModelLoad", "Loads a model.", "ModelLoaded", "RepositoryRequest"},
+    {"repository/models/*/unload", "POST", "RepositoryModelUnload", "Unloads a model.", "ModelUnloaded",
+     "RepositoryRequest"},
     {"systemsharedmemory/status", "GET", "SystemSharedMemoryStatus"},
     {"systemsharedmemory/region/*/status", "GET", "SystemSharedMemoryStatus"},
     {"systemsharedmemory/region/*/register", "POST", "SystemSharedMemoryRegister"},
@@ -172,26 +153,67 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
   };
 }
 
-std::vector<HttpOperation> OpenInferenceOperations() {
-  std::vector<HttpOperation> operations;
-  for (const Route& route : kRoutes) {
-    if (route.answer == nullptr) continue;
-    const std::string path = absl::StrCat(kRoot, route.path.empty() ? "" : "/",
-                                          absl::StrReplaceAll(std::string(route.path), {{"*", "{name}"}}));
-    HttpOperation operation{.method = absl::AsciiStrToLower(std::string(route.verb)),
-                            .path = path,
-                            .tag = "Open Inference Protocol",
-                            .id = absl::StrCat(path == "/v2/models/stats" ? "All" : "", std::string(route.rpc)),
-                            .summary = absl::StrCat("The RPC ", std::string(route.rpc)),
-                            .answers = {{.schema = route.answer}}};
-    if (route.request != nullptr) operation.requests = {{.schema = route.request}};
-    operations.push_back(operation);
-    if (!absl::StartsWith(path, "/v2/models/{name}")) continue;
-    operation.path = absl::StrReplaceAll(path, {{"{name}", "{name}/versions/{version}"}});
-    operation.id += "OfVersion";
-    operations.push_back(std::move(operation));
+namespace {
+
+const ErrorForm kRestErrors = {
+    .name = "OpenInferenceError", .help = "An error.", .content = {.type = "OpenInferenceError"}};
+
+HttpContent AnswerOf(const Route& route) {
+  const auto& file = *inference::ModelInferRequest::descriptor()->file();
+  HttpContent content{.type = route.answer, .form = JsonForm::kPlain};
+  if (route.answer != kMessage) return content;
+  content.message = file.service(0)->FindMethodByName(std::string(route.rpc))->output_type();
+  if (route.rpc == "ModelConfig") content.message = inference::ModelConfig::descriptor();
+  if (route.rpc == "RepositoryIndex") {
+    content.message = inference::RepositoryIndexResponse::ModelIndex::descriptor();
+    content.is_list = true;
   }
-  return operations;
+  return content;
+}
+
+HttpOperation Describe(const Route& route) {
+  constexpr char kBinary[] = "application/octet-stream";
+  const std::string path = absl::StrCat(kRoot, route.path.empty() ? "" : "/",
+                                        absl::StrReplaceAll(std::string(route.path), {{"*", "{name}"}}));
+  HttpOperation operation{.method = absl::AsciiStrToLower(std::string(route.verb)),
+                          .path = path,
+                          .tag = "Open Inference Protocol",
+                          .id = absl::StrCat(path == "/v2/models/stats" ? "All" : "", std::string(route.rpc)),
+                          .summary = std::string(route.help),
+                          .answers = {AnswerOf(route)},
+                          .errors = &kRestErrors};
+  if (absl::StrContains(path, "{name}")) operation.parameters = {{"name", "string", "The model's name."}};
+  if (!route.request.empty()) operation.requests = {{.type = route.request}};
+  if (route.rpc == "ModelInfer") {
+    operation.requests.push_back({.media_type = kBinary, .type = "bytes"});
+    operation.answers.push_back({.media_type = kBinary, .type = "bytes"});
+    operation.parameters.push_back({.name = "Inference-Header-Content-Length",
+                                    .type = "integer",
+                                    .help = "How many bytes of the body are JSON, if binary data follow.",
+                                    .is_header = true});
+  }
+  if (route.not_ready != 0) operation.others = {{route.not_ready, "The same, if it is not ready.", AnswerOf(route)}};
+  return operation;
+}
+
+}  // namespace
+
+HttpDescription OpenInferenceDescription() {
+  HttpDescription described;
+  described.schemas = RestSchemas();
+  described.schemas.push_back(
+      {.name = "InferenceParameters", .kind = BodyKind::kRequest, .fields = InferenceParameterFields()});
+  for (const Route& route : kRoutes) {
+    if (route.answer.empty()) continue;
+    described.operations.push_back(Describe(route));
+    if (!absl::StartsWith({route.path.data(), route.path.size()}, "models/*")) continue;
+    HttpOperation versioned = described.operations.back();
+    versioned.path = absl::StrReplaceAll(versioned.path, {{"{name}", "{name}/versions/{version}"}});
+    versioned.parameters.push_back({"version", "string", "The model's version."});
+    versioned.id += "OfVersion";
+    described.operations.push_back(std::move(versioned));
+  }
+  return described;
 }
 
 }  // namespace longshort::server

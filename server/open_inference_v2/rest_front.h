@@ -13,7 +13,7 @@ namespace longshort::server {
 // Serves OpenInferenceRpcs, `rpcs`. Both arguments must outlive the front and its calls.
 HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs);
 
-// The operations of these paths, without those that this server always refuses.
-std::vector<HttpOperation> OpenInferenceOperations();
+// These paths for /openapi.json, without those that this server always refuses.
+HttpDescription OpenInferenceDescription();
 
 }  // namespace longshort::server

@@ -1,17 +1,16 @@
 #include "server/open_inference_v2/rest_request.h"
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/open_inference_v2/rest_document.h"
+#include "server/open_inference_v2/rest_schemas.h"
 #include "server/rpc/message_size.h"
 
 namespace longshort::server {
@@ -24,28 +23,11 @@ constexpr char kBinaryData[] = "binary_data";
 constexpr char kBinaryDataOutput[] = "binary_data_output";
 constexpr char kBinaryDataSize[] = "binary_data_size";
 
-std::string ShownJson(const json& value) {
-  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-  return value.dump();
-}
-
-// The field; nullptr if it is missing or null.
-const json* Find(const json& object, const char* field) {
-  const auto found = object.find(field);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-absl::StatusOr<std::string> Text(const json& object, const std::string& place, const char* field) {
-  const json* const value = Find(object, field);
-  if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat(place, ".", field, " is missing"));
-  if (!value->is_string()) return FieldError(absl::StrCat(place, ".", field), ShownJson(*value), "a string");
-  return value->get<std::string>();
-}
-
 // What a message takes for a text.
 int64_t BytesOf(const std::string& text) { return kStringBytes + HeapBytesOfText(text.size()); }
 
-absl::Status SetParameter(const json& value, const std::string& place, inference::InferParameter& parameter) {
+absl::Status SetParameter(const JsonView& view, inference::InferParameter& parameter) {
+  const json& value = view.value();
   if (value.is_boolean()) {
     parameter.set_bool_param(value.get<bool>());
   } else if (value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max()) {
@@ -56,31 +38,27 @@ absl::Status SetParameter(const json& value, const std::string& place, inference
     parameter.set_double_param(value.get<double>());
   } else if (value.is_string()) {
     parameter.set_string_param(value.get<std::string>());
-  } else if (value.is_array() && place.ends_with(".stop")) {
-    for (size_t i = 0; i < value.size(); ++i) {
-      if (!value[i].is_string()) return FieldError(absl::StrCat(place, "[", i, "]"), ShownJson(value[i]), "a string");
-    }
+  } else if (view.is_list() && absl::EndsWith(view.path(), ".stop")) {
+    for (size_t i = 0; i < view.size(); ++i) LS_RETURN_IF_ERROR(view.At(i).Text().status());
     parameter.set_string_param(value.dump());
   } else {
-    return FieldError(place, ShownJson(value), "a number, a string, true or false");
+    return view.Wrong("a number, a string, true or false");
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadParameters(const json& object, const std::string& place, MemoryMeter& meter,
-                            ParameterMap& parameters) {
-  const json* const given = Find(object, "parameters");
-  if (given == nullptr) return absl::OkStatus();
-  if (!given->is_object()) return FieldError(place + "parameters", ShownJson(*given), "an object");
+absl::Status ReadParameters(const JsonView& object, MemoryMeter& meter, ParameterMap& parameters) {
+  const JsonView given = object.At("parameters");
+  if (given.is_absent()) return absl::OkStatus();
+  if (!given.is_object()) return given.Wrong("an object");
   static const auto& field = *inference::ModelInferRequest::descriptor()->FindFieldByName("parameters");
   RepeatedArray table(field, true);
-  for (const auto& [name, value] : given->items()) {
+  for (const auto& [name, value] : given.value().items()) {
     if (value.is_null()) continue;
     LS_RETURN_IF_ERROR(table.Add(1, false, meter));
     LS_RETURN_IF_ERROR(meter.Add(MapNodeBytes(*field.message_type()) + HeapBytesOfText(name.size())));
     if (value.is_string()) LS_RETURN_IF_ERROR(meter.Add(BytesOf(value.get_ref<const std::string&>())));
-    const std::string shown = absl::StrCat(place, "parameters.", name.substr(0, 64));
-    LS_RETURN_IF_ERROR(SetParameter(value, shown, parameters[name]));
+    LS_RETURN_IF_ERROR(SetParameter(given.At(name), parameters[name]));
     if (value.is_array()) LS_RETURN_IF_ERROR(meter.Add(BytesOf(parameters[name].string_param())));
   }
   return absl::OkStatus();
@@ -98,19 +76,17 @@ absl::StatusOr<std::optional<bool>> TakeBoolean(ParameterMap& parameters, const 
   return value;
 }
 
-absl::Status CheckName(const json& root, const char* field, const std::string& of_path) {
-  if (Find(root, field) == nullptr) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const std::string name, Text(root, "the request", field));
-  if (name == of_path || name.empty()) return absl::OkStatus();
-  return FieldError(field, Quoted(name), absl::StrCat("as in the path, ", Quoted(of_path), ", or missing"));
+absl::Status CheckName(const JsonView& name, const std::string& of_path) {
+  if (name.is_absent()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const std::string_view text, name.Text());
+  if (text == of_path || text.empty()) return absl::OkStatus();
+  return name.Wrong(absl::StrCat("as in the path, ", Quoted(of_path), ", or missing"));
 }
 
-absl::StatusOr<const json*> FindList(const json& root, const char* field) {
-  static const json none = json::array();
-  const json* const list = Find(root, field);
-  if (list == nullptr) return &none;
-  if (!list->is_array()) return FieldError(field, ShownJson(*list), "an array");
-  return list;
+// A list, which may be absent.
+absl::StatusOr<JsonView> FindList(const JsonView& root, std::string_view field) {
+  JsonView list = root.At(field);
+  return list.is_absent() || list.is_list() ? absl::StatusOr<JsonView>(std::move(list)) : list.Wrong("a list");
 }
 
 class RequestReader final {
@@ -120,24 +96,23 @@ class RequestReader final {
       : binary_(binary), document_(document), meter_(meter), request_(request) {}
 
   absl::Status ReadInputs() {
-    LS_ASSIGN_OR_RETURN(const json* const inputs, FindList(document_.root, "inputs"));
-    for (size_t i = 0; i < inputs->size(); ++i) LS_RETURN_IF_ERROR(ReadInput((*inputs)[i], i));
+    LS_ASSIGN_OR_RETURN(const JsonView inputs, FindList(JsonView(document_.root), "inputs"));
+    for (size_t i = 0; i < inputs.size(); ++i) LS_RETURN_IF_ERROR(ReadInput(inputs.At(i), i));
     if (binary_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the request has ", binary_.size(), " bytes of binary data more than binary_data_size says"));
   }
 
   absl::Status ReadOutputs(BinaryOutputs& binary) {
-    LS_ASSIGN_OR_RETURN(const json* const outputs, FindList(document_.root, "outputs"));
-    for (size_t i = 0; i < outputs->size(); ++i) {
-      const json& output = (*outputs)[i];
-      const std::string place = absl::StrCat("outputs[", i, "]");
-      LS_RETURN_IF_ERROR(RefuseUnknownFields(output, place, {"name", "parameters"}));
+    LS_ASSIGN_OR_RETURN(const JsonView outputs, FindList(JsonView(document_.root), "outputs"));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const JsonView output = outputs.At(i);
+      LS_RETURN_IF_ERROR(CheckFields(output, RestBody::kRequestedOutput));
       inference::ModelInferRequest::InferRequestedOutputTensor& tensor = *request_.add_outputs();
-      LS_ASSIGN_OR_RETURN(*tensor.mutable_name(), Text(output, place, "name"));
-      LS_RETURN_IF_ERROR(ReadParameters(output, place + ".", meter_, *tensor.mutable_parameters()));
+      LS_ASSIGN_OR_RETURN(*tensor.mutable_name(), output.Text("name"));
+      LS_RETURN_IF_ERROR(ReadParameters(output, meter_, *tensor.mutable_parameters()));
       LS_ASSIGN_OR_RETURN(const std::optional<bool> is_binary,
-                          TakeBoolean(*tensor.mutable_parameters(), place + ".", kBinaryData));
+                          TakeBoolean(*tensor.mutable_parameters(), output.path() + ".", kBinaryData));
       LS_RETURN_IF_ERROR(meter_.Add(ObjectBytes(*tensor.GetDescriptor()) + kPlaceBytes + BytesOf(tensor.name())));
       if (!is_binary.has_value()) continue;
       LS_RETURN_IF_ERROR(meter_.Add(kNamedOutputBytes + HeapBytesOfText(tensor.name().size())));
@@ -152,15 +127,15 @@ class RequestReader final {
   // A node of BinaryOutputs.
   static constexpr int64_t kNamedOutputBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::pair<std::string, bool>));
 
-  absl::Status ReadInput(const json& input, size_t index) {
-    const std::string place = absl::StrCat("inputs[", index, "]");
-    LS_RETURN_IF_ERROR(RefuseUnknownFields(input, place, {"name", "shape", "datatype", "parameters", "data"}));
+  absl::Status ReadInput(const JsonView& input, size_t index) {
+    const std::string& place = input.path();
+    LS_RETURN_IF_ERROR(CheckFields(input, RestBody::kInput));
     inference::ModelInferRequest::InferInputTensor& tensor = *request_.add_inputs();
-    LS_ASSIGN_OR_RETURN(*tensor.mutable_name(), Text(input, place, "name"));
-    LS_ASSIGN_OR_RETURN(*tensor.mutable_datatype(), Text(input, place, "datatype"));
-    LS_RETURN_IF_ERROR(ReadShape(input, place, tensor));
+    LS_ASSIGN_OR_RETURN(*tensor.mutable_name(), input.Text("name"));
+    LS_ASSIGN_OR_RETURN(*tensor.mutable_datatype(), input.Text("datatype"));
+    LS_RETURN_IF_ERROR(ReadShape(input.At("shape"), tensor));
     ParameterMap& parameters = *tensor.mutable_parameters();
-    LS_RETURN_IF_ERROR(ReadParameters(input, place + ".", meter_, parameters));
+    LS_RETURN_IF_ERROR(ReadParameters(input, meter_, parameters));
     LS_ASSIGN_OR_RETURN(const std::optional<size_t> binary_size, TakeBinarySize(parameters, place));
 
     const size_t bytes_of_shape = static_cast<size_t>(tensor.shape_size()) * sizeof(int64_t);
@@ -184,17 +159,11 @@ class RequestReader final {
     return absl::OkStatus();
   }
 
-  static absl::Status ReadShape(const json& input, const std::string& place,
-                                inference::ModelInferRequest::InferInputTensor& tensor) {
-    const json* const shape = Find(input, "shape");
-    if (shape == nullptr) return absl::InvalidArgumentError(place + ".shape is missing");
-    if (!shape->is_array()) return FieldError(place + ".shape", ShownJson(*shape), "an array");
-    for (const json& size : *shape) {
-      const std::optional<int64_t> whole = WholeNumber(size);
-      if (!whole.has_value()) {
-        return FieldError("a size in " + place + ".shape", ShownJson(size), "a whole number of 64 bits");
-      }
-      tensor.add_shape(*whole);
+  static absl::Status ReadShape(const JsonView& shape, inference::ModelInferRequest::InferInputTensor& tensor) {
+    if (!shape.is_list()) return shape.Wrong("a list");
+    for (size_t i = 0; i < shape.size(); ++i) {
+      LS_ASSIGN_OR_RETURN(const int64_t size, shape.At(i).Integer());
+      tensor.add_shape(size);
     }
     return absl::OkStatus();
   }
@@ -225,31 +194,18 @@ class RequestReader final {
 
 }  // namespace
 
-absl::Status RefuseUnknownFields(const json& object, const std::string& place,
-                                 std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return FieldError(place, ShownJson(object), "an object");
-  for (const auto& [name, value] : object.items()) {
-    if (value.is_null() || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto append = [](std::string* names, std::string_view one) { names->append(one); };
-    return FieldError(absl::StrCat("a field of ", place), Quoted(name),
-                      absl::StrCat("one of ", absl::StrJoin(known, ", ", append)));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadRestRequest(std::string_view text, std::string_view binary, int64_t max_bytes, MemoryMeter& meter,
                              inference::ModelInferRequest& request, BinaryOutputs& outputs) {
   RestDocument document;
   LS_RETURN_IF_ERROR(ParseRestDocument(text, max_bytes, meter, document));
-  const json& root = document.root;
-  LS_RETURN_IF_ERROR(RefuseUnknownFields(root, "the request",
-                                         {"id", "inputs", "outputs", "parameters", "model_name", "model_version"}));
-  LS_RETURN_IF_ERROR(CheckName(root, "model_name", request.model_name()));
-  LS_RETURN_IF_ERROR(CheckName(root, "model_version", request.model_version()));
-  if (Find(root, "id") != nullptr) {
-    LS_ASSIGN_OR_RETURN(*request.mutable_id(), Text(root, "the request", "id"));
+  const JsonView root(document.root);
+  LS_RETURN_IF_ERROR(CheckFields(root, RestBody::kInferRequest));
+  LS_RETURN_IF_ERROR(CheckName(root.At("model_name"), request.model_name()));
+  LS_RETURN_IF_ERROR(CheckName(root.At("model_version"), request.model_version()));
+  if (root.Has("id")) {
+    LS_ASSIGN_OR_RETURN(*request.mutable_id(), root.Text("id"));
   }
-  LS_RETURN_IF_ERROR(ReadParameters(root, "", meter, *request.mutable_parameters()));
+  LS_RETURN_IF_ERROR(ReadParameters(root, meter, *request.mutable_parameters()));
   LS_ASSIGN_OR_RETURN(const std::optional<bool> by_default,
                       TakeBoolean(*request.mutable_parameters(), "", kBinaryDataOutput));
   outputs.by_default = by_default.value_or(false);

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "base/memory_meter.h"
-#include "nlohmann/json.hpp"
 #include "open_inference/v2/service.pb.h"
 
 namespace longshort::server {
@@ -28,9 +27,5 @@ struct BinaryOutputs {
 // and gets raw contents for all inputs. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED for larger inputs; the meter's.
 absl::Status ReadRestRequest(std::string_view json, std::string_view binary, int64_t max_bytes, MemoryMeter& meter,
                              inference::ModelInferRequest& request, BinaryOutputs& outputs);
-
-// An object without other fields than `known`. `place` names it in errors.
-absl::Status RefuseUnknownFields(const nlohmann::json& object, const std::string& place,
-                                 std::initializer_list<std::string_view> known);
 
 }  // namespace longshort::server

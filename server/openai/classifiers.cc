@@ -19,7 +19,6 @@
 #include "server/openai/find_model.h"
 #include "server/openai/image_body.h"
 #include "server/openai/json_request.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
@@ -30,50 +29,72 @@ using nlohmann::ordered_json;
 constexpr char kSoftmax[] = "softmax", kSigmoid[] = "sigmoid", kNone[] = "none";
 constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
 
-absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
-  nlohmann::json* const found = json.Find("inputs");
-  if (found == nullptr) return absl::InvalidArgumentError(absl::StrCat("inputs is missing; it must be ", kInputForms));
-  if (found->is_string()) {
+absl::Status ReadSequences(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+  auto& request = static_cast<openai::PredictRequest&>(message);
+  if (value.is_text()) {
     request.set_is_string(true);
-    return json.MoveText("inputs", *found, kInputForms, *request.add_inputs()->add_texts());
+    return json.MoveText(value, kInputForms, *request.add_inputs()->add_texts());
   }
-  if (!found->is_array() || found->empty()) return WrongJson("inputs", *found, kInputForms);
-  const bool is_list = found->front().is_string();
-  for (size_t i = 0; i < found->size(); ++i) {
-    nlohmann::json& one = (*found)[i];
-    const std::string name = absl::StrCat("inputs[", i, "]");
+  if (!value.is_list() || value.size() == 0) return value.Wrong(kInputForms);
+  const bool are_texts = value.At(0).is_text();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const JsonView one = value.At(i);
     LS_RETURN_IF_ERROR(json.CountPart());
     openai::PredictRequest::Sequence& sequence = *request.add_inputs();
-    if (is_list) {
-      LS_RETURN_IF_ERROR(json.MoveText(name, one, "a string, as the first input", *sequence.add_texts()));
+    if (are_texts) {
+      LS_RETURN_IF_ERROR(json.MoveText(one, "a string, as the first input", *sequence.add_texts()));
       continue;
     }
     constexpr char kPair[] = "a list of one or two strings";
-    if (!one.is_array() || one.empty() || one.size() > 2) return WrongJson(name, one, kPair);
-    for (nlohmann::json& text : one) LS_RETURN_IF_ERROR(json.MoveText(name, text, kPair, *sequence.add_texts()));
+    if (!one.is_list() || one.size() == 0 || one.size() > 2) return one.Wrong(kPair);
+    for (size_t k = 0; k < one.size(); ++k) {
+      LS_RETURN_IF_ERROR(json.MoveText(one.At(k), "a string", *sequence.add_texts()));
+    }
   }
   return absl::OkStatus();
 }
 
 // Reads the field that the clients of huggingface_hub send.
-absl::Status ReadParameters(JsonRequest& json, openai::PredictRequest& request, bool& raw_scores) {
-  nlohmann::json* const found = json.Find("parameters");
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_object()) return WrongJson("parameters", *found, "an object");
+absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+  auto& request = static_cast<openai::PredictRequest&>(message);
+  if (value.is_absent()) return absl::OkStatus();
+  if (!value.is_object()) return value.Wrong("an object");
   request.set_has_parameters(true);
-  if (const auto top_k = found->find("top_k"); top_k != found->end() && !top_k->is_null()) {
-    LS_ASSIGN_OR_RETURN(const int64_t number, IntegerOf("parameters.top_k", *top_k, "an integer"));
-    if (number < 1) return FieldError("parameters.top_k", number, "at least 1");
+  if (const JsonView top_k = value.At("top_k"); !top_k.is_absent()) {
+    LS_ASSIGN_OR_RETURN(const int64_t number, top_k.Integer());
+    if (number < 1) return top_k.Wrong("at least 1");
     request.set_top_k(number);
   }
-  if (const auto function = found->find("function_to_apply"); function != found->end() && !function->is_null()) {
-    if (*function != kSoftmax && *function != kSigmoid && *function != kNone) {
-      return WrongJson("parameters.function_to_apply", *function, "\"softmax\", \"sigmoid\", or \"none\", for logits");
+  if (const JsonView function = value.At("function_to_apply"); !function.is_absent()) {
+    if (!function.Is(kSoftmax) && !function.Is(kSigmoid) && !function.Is(kNone)) {
+      return function.Wrong("\"softmax\", \"sigmoid\", or \"none\", for logits");
     }
-    request.set_function_to_apply(function->get<std::string>());
-    raw_scores = raw_scores || *function == kNone;
+    request.set_function_to_apply(function.value().get<std::string>());
+    if (function.Is(kNone)) request.set_raw_scores(true);
   }
   return absl::OkStatus();
+}
+
+constexpr char kSequencesType[] = R"({"anyOf": [
+  {"type": "string"}, {"type": "array", "items": {"type": "string"}},
+  {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2}}]})";
+constexpr char kParametersType[] = R"({"type": "object", "properties": {
+  "top_k": {"type": "integer", "minimum": 1},
+  "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]}}})";
+
+RequestBody MakePredictBody() {
+  return WithTruncation(
+      {.name = "PredictRequest",
+       .fields = {RequestField::Text("model", "The classifier. May be absent if one of its kind is served."),
+                  RequestField::Flag("raw_scores", "Whether scores are logits instead of probabilities."),
+                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, nullptr, ReadParameters},
+                  {{.name = "inputs",
+                    .type = kSequencesType,
+                    .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
+                            "classifier of images, images in base64 or data URLs.",
+                    .required = true},
+                   nullptr,
+                   ReadSequences}}});
 }
 
 // The model that a request means.
@@ -274,19 +295,17 @@ absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, c
 
 }  // namespace
 
+const RequestBody& PredictBody() {
+  static const auto* const body = new RequestBody(MakePredictBody());
+  return *body;
+}
+
 absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                 openai::PredictRequest& request) {
   const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
-  bool truncate = false, raw_scores = false;
-  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
-  LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
-  LS_RETURN_IF_ERROR(json.Read("raw_scores", raw_scores));
-  LS_RETURN_IF_ERROR(ReadParameters(json, request, raw_scores));
-  request.set_truncate(truncate);
-  request.set_raw_scores(raw_scores);
-  return ReadInputs(json, request);
+  return ReadBody(PredictBody(), json, request);
 }
 
 absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {

@@ -10,9 +10,12 @@
 #include "server/admission/call_record.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
+#include "server/openai/request_body.h"
 #include "server/rpc/unary.h"
 
 namespace longshort::server {
+
+const RequestBody& PredictBody();
 
 // Reads the body of /predict. Errors: INVALID_ARGUMENT; the meter's.
 absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,

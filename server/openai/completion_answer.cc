@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {

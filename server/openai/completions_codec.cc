@@ -9,8 +9,7 @@
 #include "server/http/http_status.h"
 #include "server/openai/completion_answer.h"
 #include "server/openai/completions_request.h"
-#include "server/openai/fields.h"
-#include "server/openai/json_request.h"
+#include "server/openai/embeddings.h"
 
 namespace longshort::server {
 namespace {
@@ -98,7 +97,7 @@ HttpResponse OpenAiError(const absl::Status& status) {
   const int http_status = HttpStatusOf(status);
   const std::string_view message(status.message().data(), status.message().size());
   std::optional<std::string_view> field;
-  if (http_status == 400) field = FieldIn(message);
+  if (http_status == 400) field = FieldIn(message, {&CompletionsBody(), &EmbeddingsBody()});
   if (http_status == 404) field = "model";
   return ErrorAnswer(http_status, message, field, KindOf(http_status));
 }

@@ -1,132 +1,200 @@
 #include "server/openai/completions_request.h"
 
-#include <algorithm>
+#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/calls/field_error.h"
-#include "server/openai/fields.h"
-#include "server/openai/json_request.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
 
-absl::Status RefuseForeign(JsonRequest& json) {
-  for (const auto& [field, why, neutral] : kRefusedFields) {
-    const nlohmann::json* const found = json.Find(field);
-    if (found == nullptr) continue;
-    const auto values = nlohmann::json::parse(neutral);
-    if (std::find(values.begin(), values.end(), *found) == values.end())
-      return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
+using google::protobuf::Message;
+
+constexpr char kNoTools[] = "the models have no tools";
+constexpr char kNoForm[] = "the models have no answer format; `stop` and `logit_bias` guide the text";
+constexpr char kNoBeams[] = "the server samples, and searches no beams";
+constexpr char kNoSampler[] =
+    "the server samples by `temperature`, `top_k`, `top_p`, `min_p` and three penalties: `repetition_penalty`, "
+    "`frequency_penalty`, `presence_penalty`";
+constexpr char kMaxTokens[] = "send `max_tokens`";
+constexpr char kTokensAreText[] = "tokens are returned as text";
+constexpr char kNoMinimum[] = "a completion ends at `max_tokens` or a string of `stop`; send fewer of these";
+
+openai::CompletionsRequest& RequestOf(Message& message) { return static_cast<openai::CompletionsRequest&>(message); }
+
+absl::Status ReadPrompt(JsonRequest& json, const JsonView& value, Message& message) {
+  return json.ReadPrompts(value, *RequestOf(message).mutable_prompts());
+}
+
+absl::Status ReadStop(JsonRequest& json, const JsonView& value, Message& message) {
+  openai::CompletionsRequest& request = RequestOf(message);
+  if (value.is_absent()) return absl::OkStatus();
+  if (!value.is_list()) return json.MoveText(value, "a string or a list of strings", *request.add_stop());
+  for (size_t i = 0; i < value.size(); ++i) {
+    LS_RETURN_IF_ERROR(json.MoveText(value.At(i), "a string", *request.add_stop()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadStop(JsonRequest& json, openai::CompletionsRequest& request) {
-  nlohmann::json* const found = json.Find("stop");
-  if (found == nullptr) return absl::OkStatus();
-  constexpr char kForms[] = "a string or a list of strings";
-  if (!found->is_array()) return json.MoveText("stop", *found, kForms, *request.add_stop());
-  for (size_t i = 0; i < found->size(); ++i) {
-    LS_RETURN_IF_ERROR(json.MoveText(absl::StrCat("stop[", i, "]"), (*found)[i], "a string", *request.add_stop()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadLogitBias(JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("logit_bias");
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_object()) return WrongJson("logit_bias", *found, "an object of numbers by token id");
-  for (const auto& [key, bias] : found->items()) {
+absl::Status ReadLogitBias(JsonRequest& json, const JsonView& value, Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  if (!value.is_object()) return value.Wrong("an object of numbers by token id");
+  for (const auto& [key, bias] : value.value().items()) {
     int32_t token = 0;
     if (!absl::SimpleAtoi(key, &token) || absl::StrCat(token) != key) {
       return FieldError("a key of logit_bias", Quoted(key), "a token id");
     }
-    if (!bias.is_number()) return WrongJson(absl::StrCat("logit_bias[", Quoted(key), "]"), bias, "a number");
+    if (!bias.is_number()) return value.At(key).Wrong("a number");
     LS_RETURN_IF_ERROR(json.CountPart());
-    (*request.mutable_logit_bias())[token] = bias.get<float>();
+    (*RequestOf(message).mutable_logit_bias())[token] = bias.get<float>();
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadSeed(JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("seed");
-  if (found == nullptr) return absl::OkStatus();
-  if (found->is_number_unsigned()) return request.set_seed(found->get<uint64_t>()), absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const int64_t seed, IntegerOf("seed", *found, "an integer of at most 64 bits"));
-  request.set_seed(static_cast<uint64_t>(seed));
+absl::Status ReadSeed(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  if (value.value().is_number_unsigned()) {
+    return RequestOf(message).set_seed(value.value().get<uint64_t>()), absl::OkStatus();
+  }
+  const absl::StatusOr<int64_t> seed = value.Integer();
+  if (!seed.ok()) return value.Wrong("an integer of at most 64 bits");
+  RequestOf(message).set_seed(static_cast<uint64_t>(*seed));
   return absl::OkStatus();
 }
 
-absl::Status ReadStreamOptions(JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const options = json.Find("stream_options");
-  if (options == nullptr) return absl::OkStatus();
-  if (!options->is_object()) return WrongJson("stream_options", *options, "an object");
-  if (!request.stream()) return absl::InvalidArgumentError("stream_options is set; it must be unset without `stream`");
-  const auto found = options->find("include_usage");
-  if (found == options->end() || found->is_null()) return absl::OkStatus();
-  if (!found->is_boolean()) return WrongJson("stream_options.include_usage", *found, "true or false");
-  request.set_include_usage(found->get<bool>());
+absl::Status ReadStreamOptions(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  if (!value.is_object()) return value.Wrong("an object");
+  if (!RequestOf(message).stream()) {
+    return absl::InvalidArgumentError("stream_options is set; it must be unset without `stream`");
+  }
+  if (!value.Has("include_usage")) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const bool include_usage, value.Boolean("include_usage"));
+  RequestOf(message).set_include_usage(include_usage);
   return absl::OkStatus();
 }
 
-// Completions are not ranked.
-absl::Status CheckBestOf(JsonRequest& json, int64_t n) {
-  int64_t best_of = n;
-  LS_RETURN_IF_ERROR(json.Read("best_of", best_of));
-  if (best_of == n) return absl::OkStatus();
-  return FieldError("best_of", best_of, absl::StrCat(n, ", as n: every completion is returned"));
+absl::Status ReadTopK(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+  constexpr int64_t kAllTokens = -1;  // as vLLM's
+  if (value.is_absent()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t top_k, value.Integer());
+  RequestOf(message).set_top_k(top_k == kAllTokens ? 0 : top_k);
+  return absl::OkStatus();
 }
 
-// Fields with one number, one flag or one text.
-absl::Status ReadPlainFields(JsonRequest& json, openai::CompletionsRequest& request) {
-  constexpr int64_t kDefaultMaxTokens = 16, kAllTokens = -1;  // as vLLM's top_k
-  int64_t max_tokens = kDefaultMaxTokens, n = 1, logprobs = -1, top_k = 0, kept_tokens = 0;
-  double temperature = 1, top_p = 1, min_p = 0, frequency_penalty = 0, presence_penalty = 0, repetition_penalty = 1;
-  bool echo = false, stream = false;
-  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
-  LS_RETURN_IF_ERROR(json.Read("max_tokens", max_tokens));
-  LS_RETURN_IF_ERROR(json.Read("n", n));
-  LS_RETURN_IF_ERROR(json.Read("temperature", temperature));
-  LS_RETURN_IF_ERROR(json.Read("top_p", top_p));
-  LS_RETURN_IF_ERROR(json.Read("top_k", top_k));
-  LS_RETURN_IF_ERROR(json.Read("min_p", min_p));
-  LS_RETURN_IF_ERROR(json.Read("repetition_penalty", repetition_penalty));
-  LS_RETURN_IF_ERROR(json.Read("frequency_penalty", frequency_penalty));
-  LS_RETURN_IF_ERROR(json.Read("presence_penalty", presence_penalty));
-  LS_RETURN_IF_ERROR(json.Read("echo", echo));
-  LS_RETURN_IF_ERROR(json.Read("stream", stream));
-  LS_RETURN_IF_ERROR(json.Read("truncate_prompt_tokens", kept_tokens));
-  if (json.Find("logprobs") != nullptr) {
-    LS_RETURN_IF_ERROR(json.Read("logprobs", logprobs));
-    request.set_logprobs(logprobs);
-  }
-  if (n < 1) return FieldError("n", n, "at least 1");
-  if (max_tokens < 0) return FieldError("max_tokens", max_tokens, "at least 0");
-  if (max_tokens == 0 && !echo) return FieldError("max_tokens", max_tokens, "at least 1 without echo");
-  if (max_tokens == 0 && n > 1) return FieldError("n", n, "1 if max_tokens is 0");
-  if (json.Find("truncate_prompt_tokens") != nullptr && kept_tokens < 1) {
-    return FieldError("truncate_prompt_tokens", kept_tokens, "at least 1");
-  }
-  request.set_kept_tokens(kept_tokens);
-  request.set_max_tokens(max_tokens);
-  request.set_n(n);
-  request.set_temperature(temperature);
-  request.set_top_p(top_p);
-  request.set_top_k(top_k == kAllTokens ? 0 : top_k);
-  request.set_min_p(min_p);
-  request.set_repetition_penalty(repetition_penalty);
-  request.set_frequency_penalty(frequency_penalty);
-  request.set_presence_penalty(presence_penalty);
-  request.set_echo(echo);
-  request.set_stream(stream);
-  return CheckBestOf(json, n);
+// Completions are not ranked. Checks `max_tokens` and `n`, too, which the table has before.
+absl::Status ReadBestOf(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+  const openai::CompletionsRequest& request = RequestOf(message);
+  const int64_t n = request.n();
+  if (request.max_tokens() == 0 && !request.echo()) return FieldError("max_tokens", 0, "at least 1 without echo");
+  if (request.max_tokens() == 0 && n > 1) return FieldError("n", n, "1 if max_tokens is 0");
+  if (value.is_absent()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t best_of, value.Integer());
+  return best_of == n ? absl::OkStatus() : value.Wrong(absl::StrCat(n, ", as n: every completion is returned"));
+}
+
+constexpr char kStopType[] = R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";
+constexpr char kStreamOptionsType[] =
+    R"({"type": "object", "properties": {"include_usage": {"type": "boolean", "default": false}}})";
+
+RequestBody MakeCompletionsBody() {
+  return {
+      .name = "CompletionRequest",
+      .fields =
+          {
+              RequestField::Text("model",
+                                 "A language model, NAME or NAME/VERSION. May be absent if one model is served."),
+              {{.name = "prompt",
+                .type = kPromptsType,
+                .help = "A text, token ids, or a list of either.",
+                .required = true},
+               nullptr,
+               ReadPrompt},
+              RequestField::Integer("max_tokens",
+                                    "Tokens of a completion. With 0 and `echo`, the prompts are only scored.", 16, 0),
+              RequestField::Integer("n", "Completions of each prompt; up to 16.", 1, 1),
+              RequestField::Number("temperature", "0 takes the likeliest token; at most 100.", 1),
+              RequestField::Number("top_p", "Samples from the likeliest tokens that together have this probability.",
+                                   1),
+              {{"top_k", "integer", "Samples from so many of the likeliest tokens; 0 and -1: all."}, nullptr, ReadTopK},
+              RequestField::Number(
+                  "min_p", "Samples from tokens with at least this part of the likeliest one's probability.", 0),
+              RequestField::Number("repetition_penalty", "Divides the logits of tokens that occurred.", 1),
+              RequestField::Number("frequency_penalty", "Taken from a token's logit each time that it occurred.", 0),
+              RequestField::Number("presence_penalty", "Taken from the logits of tokens that occurred.", 0),
+              RequestField::Flag("echo", "Whether a choice begins with its prompt."),
+              RequestField::Flag("stream", "Whether the answer comes as server-sent events."),
+              {{.name = "truncate_prompt_tokens",
+                .type = "integer",
+                .help = "A prompt keeps so many of its last tokens; by default, all.",
+                .low = 1},
+               "kept_tokens"},
+              {{"logprobs", "integer", "Log-probabilities of the tokens, with up to 20 alternatives each."}},
+              {{"best_of", "integer", "Must equal `n`."}, nullptr, ReadBestOf},
+              {{"stop", kStopType, "Strings before which the text ends; up to 16."}, nullptr, ReadStop},
+              {{"logit_bias", "{number}", "Added to the logits of tokens, by their ids."}, nullptr, ReadLogitBias},
+              {{"seed", "integer", "64 bits. The same seed gives the same text."}, nullptr, ReadSeed},
+              {{"stream_options", kStreamOptionsType, "Of a stream: whether its last part has the usage."},
+               nullptr,
+               ReadStreamOptions},
+          },
+      .refused = {
+          {"suffix", "the models continue a prompt, and do not fill in before a suffix", R"([""])"},
+          {"messages", "messages are of chats; these models continue a text: send `prompt`"},
+          {"prompt_embeds", "the models read text and token ids: send `prompt`"},
+          {"tools", kNoTools, "[[]]"},
+          {"tool_choice", kNoTools, R"(["none", "auto"])"},
+          {"functions", kNoTools, "[[]]"},
+          {"function_call", kNoTools, R"(["none", "auto"])"},
+          {"response_format", kNoForm, R"([{"type": "text"}])"},
+          {"structured_outputs", kNoForm},
+          {"guided_json", kNoForm},
+          {"guided_regex", kNoForm, R"([""])"},
+          {"guided_choice", kNoForm, "[[]]"},
+          {"guided_grammar", kNoForm, R"([""])"},
+          {"json_schema", kNoForm},
+          {"grammar", kNoForm, R"([""])"},
+          {"regex", kNoForm, R"([""])"},
+          {"ebnf", kNoForm, R"([""])"},
+          {"use_beam_search", kNoBeams, "[false]"},
+          {"num_beams", kNoBeams, "[1]"},
+          {"length_penalty", kNoBeams, "[1]"},
+          {"do_sample", "the server samples; send a `temperature` of 0 for the likeliest tokens", "[true]"},
+          {"repeat_penalty", "send `repetition_penalty`", "[1]"},
+          {"typical_p", kNoSampler, "[1]"},
+          {"tfs_z", kNoSampler, "[1]"},
+          {"top_a", kNoSampler, "[0]"},
+          {"mirostat", kNoSampler, "[0]"},
+          {"mirostat_mode", kNoSampler, "[0]"},
+          {"no_repeat_ngram_size", kNoSampler, "[0]"},
+          {"dry_multiplier", kNoSampler, "[0]"},
+          {"xtc_probability", kNoSampler, "[0]"},
+          {"logits_processors", kNoSampler, "[[]]"},
+          {"max_completion_tokens", "it is of chats; send `max_tokens`"},
+          {"max_new_tokens", kMaxTokens},
+          {"n_predict", kMaxTokens},
+          {"top_logprobs", "it is of chats; send a number as `logprobs`", "[0]"},
+          {"prompt_logprobs", "send `logprobs` with `echo`"},
+          {"min_tokens", kNoMinimum, "[0]"},
+          {"min_new_tokens", kNoMinimum, "[0]"},
+          {"stop_token_ids", "send the text of these tokens as `stop`", "[[]]"},
+          {"include_stop_str_in_output", "the text ends before the string of `stop`", "[false]"},
+          {"bad_words", "send a `logit_bias` of -100", "[[]]"},
+          {"allowed_token_ids", "send a `logit_bias` of -100 for the others"},
+          {"return_tokens_as_token_ids", kTokensAreText, "[false]"},
+          {"return_token_ids", kTokensAreText, "[false]"},
+      }};
 }
 
 }  // namespace
+
+const RequestBody& CompletionsBody() {
+  static const auto* const body = new RequestBody(MakeCompletionsBody());
+  return *body;
+}
 
 absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                     openai::CompletionsRequest& request) {
@@ -135,13 +203,7 @@ absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& 
                                  {.key = "logit_bias", .elements = limits.logit_biases}};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
-  LS_RETURN_IF_ERROR(RefuseForeign(json));
-  LS_RETURN_IF_ERROR(ReadPlainFields(json, request));
-  LS_RETURN_IF_ERROR(ReadPrompts(json, "prompt", *request.mutable_prompts()));
-  LS_RETURN_IF_ERROR(ReadStop(json, request));
-  LS_RETURN_IF_ERROR(ReadLogitBias(json, request));
-  LS_RETURN_IF_ERROR(ReadSeed(json, request));
-  return ReadStreamOptions(json, request);
+  return ReadBody(CompletionsBody(), json, request);
 }
 
 }  // namespace longshort::server

@@ -1,5 +1,5 @@
-// Reads requests of OpenAI's completions. Errors are INVALID_ARGUMENT in OpenAI's words, also for fields that this
-// server does not support.
+// Requests of OpenAI's completions. Errors are INVALID_ARGUMENT in OpenAI's words, also for fields that this server
+// does not support.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,11 @@
 #include "base/memory_meter.h"
 #include "server/calls/request_limits.h"
 #include "server/openai/messages.pb.h"
+#include "server/openai/request_body.h"
 
 namespace longshort::server {
+
+const RequestBody& CompletionsBody();
 
 // Reads the body of POST /v1/completions. The meter counts what the request takes, and may be full.
 absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,

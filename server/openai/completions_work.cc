@@ -13,7 +13,6 @@
 #include "server/openai/completion_answer.h"
 #include "server/openai/find_model.h"
 #include "server/openai/messages.pb.h"
-#include "server/openai/prompts.h"
 #include "server/rpc/call.h"
 #include "server/rpc/generation_stream.h"
 

@@ -11,14 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/http/http_query.h"
 #include "server/openai/classifiers.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/find_model.h"
 #include "server/openai/json_request.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
@@ -26,6 +24,51 @@ namespace {
 using Values = std::vector<float>;
 
 constexpr char kFloat[] = "float", kBase64[] = "base64";
+
+absl::Status ReadInputs(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+  return json.ReadPrompts(value, *static_cast<openai::EmbeddingsRequest&>(message).mutable_inputs());
+}
+
+absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(value.Text().status());
+  if (!value.Is(kFloat) && !value.Is(kBase64)) return value.Wrong(absl::StrCat(kFloat, " or ", kBase64));
+  static_cast<openai::EmbeddingsRequest&>(message).set_in_base64(value.Is(kBase64));
+  return absl::OkStatus();
+}
+
+RequestBody MakeEmbeddingsBody() {
+  return WithTruncation(
+      {.name = "EmbeddingsRequest",
+       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
+                  {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."},
+                   nullptr,
+                   ReadFormat},
+                  {{.name = "input",
+                    .type = kPromptsType,
+                    .help = "A text, token ids, or a list of either.",
+                    .required = true},
+                   nullptr,
+                   ReadInputs}},
+       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
+                   {"truncate_prompt_tokens",
+                    "send `truncate` as true, which keeps as many of a text's first tokens as the model reads"}}});
+}
+
+RequestBody MakeEmbedBody() {
+  return WithTruncation(
+      {.name = "EmbedRequest",
+       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
+                  RequestField::Flag("normalize", "Whether a vector is divided by its length.", true),
+                  {{.name = "inputs",
+                    .type = kPromptsType,
+                    .help = "A text, token ids, or a list of either.",
+                    .required = true},
+                   nullptr,
+                   ReadInputs}},
+       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
+                   {"prompt_name", "the models have no prompts"}}});
+}
 
 // The numbers as a JSON list, with as few digits as identify them.
 std::string ListOf(const Values& values) {
@@ -78,18 +121,9 @@ class EmbedCodec final : public HttpCodec {
     const JsonListLimit lists[] = {LimitOfTexts("inputs", limits_.inputs, limits_)};
     JsonRequest json(meter, lists);
     LS_RETURN_IF_ERROR(json.Parse(request.body));
-    for (const char* const field : {"dimensions", "prompt_name"}) {
-      if (json.Find(field) != nullptr) return absl::InvalidArgumentError(absl::StrCat(field, " is not supported"));
-    }
-    bool truncate = false, normalize = true;
-    LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
-    LS_RETURN_IF_ERROR(json.Read("normalize", normalize));
     embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
-    LS_RETURN_IF_ERROR(json.Read("model", *embeddings.mutable_model()));
-    embeddings.set_truncate(truncate);
-    embeddings.set_normalize(normalize);
     embeddings.set_as_lists(true);
-    return ReadPrompts(json, "inputs", *embeddings.mutable_inputs());
+    return ReadBody(EmbedBody(), json, embeddings);
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
 
@@ -99,32 +133,23 @@ class EmbedCodec final : public HttpCodec {
 
 }  // namespace
 
+const RequestBody& EmbeddingsBody() {
+  static const auto* const body = new RequestBody(MakeEmbeddingsBody());
+  return *body;
+}
+
+const RequestBody& EmbedBody() {
+  static const auto* const body = new RequestBody(MakeEmbedBody());
+  return *body;
+}
+
 absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                    openai::EmbeddingsRequest& request) {
   const JsonListLimit lists[] = {LimitOfTexts("input", limits.inputs, limits)};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
-  if (json.Find("dimensions") != nullptr) {
-    return absl::InvalidArgumentError(
-        "dimensions is not supported: an embedding has as many numbers as the model's last layer");
-  }
-  if (json.Find("truncate_prompt_tokens") != nullptr) {
-    return absl::InvalidArgumentError(
-        "truncate_prompt_tokens is not supported: send `truncate` as true, which keeps as many of a text's first "
-        "tokens as the model reads");
-  }
-  std::string format = kFloat;
-  bool truncate = false;
-  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
-  LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
-  LS_RETURN_IF_ERROR(json.Read("encoding_format", format));
-  if (format != kFloat && format != kBase64) {
-    return FieldError("encoding_format", Quoted(format), absl::StrCat(kFloat, " or ", kBase64));
-  }
-  request.set_in_base64(format == kBase64);
-  request.set_truncate(truncate);
   request.set_normalize(true);
-  return ReadPrompts(json, "input", *request.mutable_inputs());
+  return ReadBody(EmbeddingsBody(), json, request);
 }
 
 // Writes the numbers itself: a JSON document of them would take many times their memory.

@@ -1,4 +1,4 @@
-// OpenAI's POST /v1/embeddings, for classifiers of texts.
+// OpenAI's POST /v1/embeddings and TEI's POST /embed, for classifiers of texts.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,15 @@
 #include "server/calls/embed_call.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
+#include "server/openai/request_body.h"
 #include "server/rpc/unary.h"
 
 namespace longshort::server {
 
-// Reads the body. Errors: INVALID_ARGUMENT; the meter's.
+const RequestBody& EmbeddingsBody();
+const RequestBody& EmbedBody();
+
+// Reads the body of /v1/embeddings. Errors: INVALID_ARGUMENT; the meter's.
 absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                    openai::EmbeddingsRequest& request);
 

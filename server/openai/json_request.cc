@@ -2,10 +2,10 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
 #include "server/rpc/message_size.h"
 
 namespace longshort::server {
@@ -26,77 +26,58 @@ absl::Status JsonRequest::Parse(std::string_view body) {
   return absl::OkStatus();
 }
 
-nlohmann::json* JsonRequest::Find(std::string_view field) {
-  const auto found = document_.find(field);
-  return found == document_.end() || found->is_null() ? nullptr : &*found;
-}
-
-absl::Status JsonRequest::Read(std::string_view field, bool& value) {
-  const nlohmann::json* const found = Find(field);
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_boolean()) return WrongJson(std::string(field), *found, "true or false");
-  value = found->get<bool>();
-  return absl::OkStatus();
-}
-
-absl::Status JsonRequest::Read(std::string_view field, int64_t& value) {
-  const nlohmann::json* const found = Find(field);
-  if (found == nullptr) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(value, IntegerOf(std::string(field), *found, "an integer"));
-  return absl::OkStatus();
-}
-
-absl::Status JsonRequest::Read(std::string_view field, double& value) {
-  const nlohmann::json* const found = Find(field);
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_number()) return WrongJson(std::string(field), *found, "a number");
-  value = found->get<double>();
-  return absl::OkStatus();
-}
-
-absl::Status JsonRequest::Read(std::string_view field, std::string& value) {
-  nlohmann::json* const found = Find(field);
-  if (found == nullptr) return absl::OkStatus();
-  return MoveText(std::string(field), *found, "a string", value);
-}
-
-absl::Status JsonRequest::MoveText(const std::string& name, nlohmann::json& text, const char* wanted, std::string& to) {
-  if (!text.is_string()) return WrongJson(name, text, wanted);
-  to = std::move(text.get_ref<std::string&>());
+absl::Status JsonRequest::MoveText(const JsonView& text, std::string_view wanted, std::string& to) {
+  if (!text.is_text()) return text.Wrong(wanted);
+  to = std::move(text.value().get_ref<std::string&>());
   document_bytes_ -= HeapBytesOfText(to.capacity());
   return meter_.Add(kStringBytes + kPartBytes);
 }
 
-absl::Status JsonRequest::ReadTokenIds(const std::string& name, const nlohmann::json& list,
-                                       google::protobuf::RepeatedField<int32_t>& ids) {
-  if (!list.is_array()) return WrongJson(name, list, "a list of token ids");
+absl::Status JsonRequest::ReadTokenIds(const JsonView& list, google::protobuf::RepeatedField<int32_t>& ids) {
+  if (!list.is_list()) return list.Wrong("a list of token ids");
   LS_RETURN_IF_ERROR(
       meter_.Add(kPartBytes + HeapBytes(static_cast<int64_t>(sizeof(void*) + list.size() * sizeof(int32_t)))));
   ids.Reserve(static_cast<int>(list.size()));
   for (size_t i = 0; i < list.size(); ++i) {
-    const std::optional<int64_t> id = WholeNumber(list[i]);
+    const std::optional<int64_t> id = WholeNumber(list.value()[i]);
     const bool fits = id >= std::numeric_limits<int32_t>::min() && id <= std::numeric_limits<int32_t>::max();
-    if (!fits) return WrongJson(absl::StrCat(name, "[", i, "]"), list[i], "a token id");
+    if (!fits) return list.At(i).Wrong("a token id");
     ids.Add(static_cast<int32_t>(*id));
   }
   return absl::OkStatus();
 }
 
-absl::Status WrongJson(const std::string& field, const nlohmann::json& value, const std::string& wanted) {
-  std::string shown;
-  if (value.is_string()) {
-    shown = Quoted(value.get_ref<const std::string&>());
-  } else if (value.is_structured()) {
-    shown = value.empty() ? "empty" : value.is_array() ? "a list" : "an object";
-  } else {
-    shown = value.dump();
+absl::Status JsonRequest::ReadPrompts(const JsonView& value,
+                                      google::protobuf::RepeatedPtrField<openai::Prompt>& prompts) {
+  constexpr char kForms[] = "a string, a list of strings, a list of token ids, or a list of such lists";
+  LS_RETURN_IF_ERROR(CountPart());
+  if (value.is_text()) return MoveText(value, kForms, *prompts.Add()->mutable_text());
+  if (!value.is_list() || value.size() == 0) return value.Wrong(kForms);
+  const JsonView first = value.At(0);
+  if (first.value().is_number()) {
+    return ReadTokenIds(value, *prompts.Add()->mutable_ids()->mutable_ids());
   }
-  return FieldError(field, shown, wanted);
+  const std::string as_first = absl::StrCat(", as the first ", value.path());
+  for (size_t i = 0; i < value.size(); ++i) {
+    const JsonView one = value.At(i);
+    LS_RETURN_IF_ERROR(CountPart());
+    if (first.is_text()) {
+      LS_RETURN_IF_ERROR(MoveText(one, "a string" + as_first, *prompts.Add()->mutable_text()));
+    } else if (!first.is_list()) {
+      return one.Wrong("a string, a token id, or a list of token ids");
+    } else if (!one.is_list()) {
+      return one.Wrong("a list of token ids" + as_first);
+    } else {
+      LS_RETURN_IF_ERROR(ReadTokenIds(one, *prompts.Add()->mutable_ids()->mutable_ids()));
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json& value, const char* wanted) {
-  const std::optional<int64_t> number = WholeNumber(value);
-  return number.has_value() ? absl::StatusOr<int64_t>(*number) : WrongJson(field, value, wanted);
+TextInput FromMessage(const openai::Prompt& prompt) {
+  if (prompt.has_text()) return {.kind = TextInput::Kind::kText, .text = prompt.text()};
+  return {.kind = TextInput::Kind::kIds,
+          .ids = absl::MakeConstSpan(prompt.ids().ids().data(), static_cast<size_t>(prompt.ids().ids_size()))};
 }
 
 }  // namespace longshort::server

@@ -5,6 +5,7 @@
 
 #include "server/admission/call_environment.h"
 #include "server/http/http_front.h"
+#include "server/http_rpc/openapi.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort::server {
@@ -14,5 +15,8 @@ std::vector<Rpc> OpenAiRpcs();
 
 // `rpcs`: OpenAiRpcs(). Both arguments must outlive the front and its calls.
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs);
+
+// The room's paths for /openapi.json.
+HttpDescription OpenAiDescription();
 
 }  // namespace longshort::server

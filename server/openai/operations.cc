@@ -1,169 +1,218 @@
-#include "server/openai/operations.h"
+// What /openapi.json says of the room's paths. Requests are described by the tables that read them.
+
+#include "server/openai/classifiers.h"
+#include "server/openai/completions_request.h"
+#include "server/openai/embeddings.h"
+#include "server/openai/openai_front.h"
+#include "server/openai/tokenizer_calls.h"
 
 namespace longshort::server {
 namespace {
 
-constexpr char kTag[] = "OpenAI";
+constexpr char kOpenAi[] = "OpenAI";
 constexpr char kClassifiers[] = "Classifiers";
+constexpr char kTokenizerTag[] = "Tokenizer";
 
-constexpr char kCompletionRequest[] = R"json({
-  "type": "object",
-  "required": ["model", "prompt"],
-  "additionalProperties": false,
-  "properties": {
-    "model": {"type": "string"},
-    "prompt": {"description": "A text, token ids, or a list of either."},
-    "max_tokens": {"type": "integer", "minimum": 0, "default": 16},
-    "temperature": {"type": "number", "default": 1},
-    "top_p": {"type": "number", "default": 1},
-    "n": {"type": "integer", "default": 1},
-    "best_of": {"type": "integer"},
-    "stop": {"description": "A string, or a list of strings."},
-    "seed": {"type": "integer"},
-    "echo": {"type": "boolean", "default": false},
-    "logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
-    "logit_bias": {"type": "object", "additionalProperties": {"type": "number"}},
-    "presence_penalty": {"type": "number", "default": 0},
-    "frequency_penalty": {"type": "number", "default": 0},
-    "stream": {"type": "boolean", "default": false},
-    "stream_options": {"type": "object", "properties": {"include_usage": {"type": "boolean"}}},
-    "user": {"type": "string"}
-  }
-})json";
+const ErrorForm kOpenAiErrors = {
+    .name = "OpenAIError", .help = "An error in OpenAI's form.", .content = {.type = "OpenAIError"}};
+const ErrorForm kProblems = {.name = "Problem",
+                             .help = "An error as problem details (RFC 9457).",
+                             .content = {.media_type = "application/problem+json", .type = "Problem"}};
 
-constexpr char kCompletion[] = R"json({
-  "type": "object",
-  "properties": {
-    "id": {"type": "string"},
-    "object": {"type": "string"},
-    "created": {"type": "integer"},
-    "model": {"type": "string"},
-    "choices": {
-      "type": "array",
-      "items": {
-        "type": "object",
-        "properties": {
-          "index": {"type": "integer"},
-          "text": {"type": "string"},
-          "logprobs": {"type": ["object", "null"]},
-          "finish_reason": {"type": ["string", "null"]}
-        }
-      }
-    },
-    "usage": {"type": ["object", "null"]}
-  }
-})json";
+// A list of the logarithms of probabilities; the first token of a prompt has none.
+constexpr char kNumbersOrNull[] = R"({"type": "array", "items": {"type": ["number", "null"]}})";
+constexpr char kTopType[] =
+    R"({"type": "array", "items": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}})";
+constexpr char kVectorType[] = R"({"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "string"}]})";
+constexpr char kPredictionsType[] = R"({"anyOf": [
+  {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
+  {"type": "array", "items": {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}}}]})";
 
-constexpr char kEmbeddingsRequest[] = R"json({
-  "type": "object",
-  "required": ["model", "input"],
-  "additionalProperties": false,
-  "properties": {
-    "model": {"type": "string"},
-    "input": {"description": "A text, token ids, or a list of either."},
-    "encoding_format": {"type": "string", "enum": ["float", "base64"], "default": "float"},
-    "truncate": {"type": "boolean", "default": false},
-    "user": {"type": "string"}
-  }
-})json";
+HttpContent Image(const char* media_type) { return {.media_type = media_type, .type = "bytes"}; }
 
-constexpr char kEmbeddingsAnswer[] = R"json({
-  "type": "object",
-  "properties": {
-    "object": {"type": "string"},
-    "data": {
-      "type": "array",
-      "items": {
-        "type": "object",
-        "properties": {
-          "object": {"type": "string"},
-          "index": {"type": "integer"},
-          "embedding": {"description": "A list of numbers; with base64, their float32, lowest byte first."}
-        }
-      }
-    },
-    "model": {"type": "string"},
-    "usage": {"type": "object"}
-  }
-})json";
-
-constexpr char kModelObject[] = R"json({
-  "type": "object",
-  "properties": {
-    "id": {"type": "string"},
-    "object": {"type": "string"},
-    "created": {"type": "integer"},
-    "owned_by": {"type": "string"}
-  }
-})json";
-
-constexpr char kModelList[] = R"json({
-  "type": "object",
-  "properties": {"object": {"type": "string"}, "data": {"type": "array", "items": {"type": "object"}}}
-})json";
-
-constexpr char kPredictRequest[] = R"json({
-  "type": "object",
-  "required": ["inputs"],
-  "properties": {
-    "inputs": {"description": "A text, a list of texts, or a list of lists of one text or of two, a pair."},
-    "truncate": {"type": "boolean", "default": false},
-    "raw_scores": {"type": "boolean", "default": false}
-  }
-})json";
-
-constexpr char kBytes[] = R"json({"type": "string", "contentMediaType": "application/octet-stream"})json";
+std::vector<NamedSchema> Schemas() {
+  return {
+      SchemaOf(CompletionsBody()),
+      SchemaOf(EmbeddingsBody()),
+      SchemaOf(EmbedBody()),
+      SchemaOf(PredictBody()),
+      SchemaOf(TokenizeBody()),
+      SchemaOf(DetokenizeBody()),
+      {.name = "Completion",
+       .fields = {{"id", "string", "The id of the call."},
+                  {"object", "string", "text_completion"},
+                  {"created", "integer", "Unix time in seconds."},
+                  {"model", "string", "The model's name."},
+                  {"choices", "[CompletionChoice]", "The completions, prompt by prompt."},
+                  {"usage", "CompletionUsage", "The tokens of the call."}}},
+      {.name = "CompletionChoice",
+       .fields = {{"index", "integer", "The number of the completion."},
+                  {"text", "string", "The text."},
+                  {"logprobs", "CompletionLogprobs?", "If they are requested."},
+                  {"finish_reason", "string?", "length or stop; null in a stream until the end."}}},
+      {.name = "CompletionLogprobs",
+       .fields = {{"tokens", "[string]", "The tokens."},
+                  {"token_logprobs", kNumbersOrNull, "Natural logarithms of their probabilities."},
+                  {"top_logprobs", kTopType, "The likeliest tokens at each position."},
+                  {"text_offset", "[integer]", "Where the tokens begin, in characters."}}},
+      {.name = "CompletionUsage",
+       .fields = {{"prompt_tokens", "integer", ""},
+                  {"completion_tokens", "integer", ""},
+                  {"total_tokens", "integer", ""},
+                  {"prompt_tokens_details", "{integer}", "cached_tokens: those found in the cache."}}},
+      {.name = "EmbeddingList",
+       .fields = {{"object", "string", "list"},
+                  {"data", "[Embedding]", "The embeddings, in the order of the inputs."},
+                  {"model", "string", "The model's name."},
+                  {"usage", "EmbeddingsUsage", "The tokens of the call."}}},
+      {.name = "Embedding",
+       .fields = {{"object", "string", "embedding"},
+                  {"index", "integer", "The number of the input."},
+                  {"embedding", kVectorType, "Numbers; in base64, 32-bit floats, lowest byte first."}}},
+      {.name = "EmbeddingsUsage", .fields = {{"prompt_tokens", "integer", ""}, {"total_tokens", "integer", ""}}},
+      {.name = "ModelList", .fields = {{"object", "string", "list"}, {"data", "[Model]", "The models."}}},
+      {.name = "Model",
+       .fields = {{"id", "string", "The model's name."},
+                  {"object", "string", "model"},
+                  {"created", "integer", "When the server started, a Unix time in seconds."},
+                  {"owned_by", "string", "longshort"}}},
+      {.name = "OpenAIError", .fields = {{"error", "OpenAIErrorContent", ""}}},
+      {.name = "OpenAIErrorContent",
+       .fields = {{"message", "string", "What is wrong: the field, its value, and the limit."},
+                  {"type", "string", "invalid_request_error, rate_limit_error or server_error."},
+                  {"param", "string?", "The field."},
+                  {"code", "string?", "Such as model_not_found."}}},
+      {.name = "Prediction",
+       .fields = {{"score", "number", "The probability, or the logit."}, {"label", "string", "The class."}}},
+      {.name = "ImageClassification",
+       .fields = {{"model", "string", "The model's name."},
+                  {"version", "integer", "Its version."},
+                  {"classes", "[ImageClass]", "The likeliest classes first."}}},
+      {.name = "ImageClass",
+       .fields = {{"index", "integer", "The number of the class."},
+                  {"label", "string", "Its name."},
+                  {"probability", "number", ""}}},
+      {.name = "ImageForm",
+       .kind = BodyKind::kRequest,
+       .fields = {{.name = "image", .type = "bytes", .help = "The file.", .required = true},
+                  {"model", "string", "The classifier."},
+                  {"top_k", "integer", "How many classes."}}},
+      {.name = "Problem",
+       .fields = {{"type", "string", "about:blank"},
+                  {"title", "string", "The words for the status."},
+                  {"status", "integer", "The status."},
+                  {"detail", "string", "What is wrong: the field, its value, and the limit."},
+                  {.name = "error", .type = "string", .help = "The same as detail.", .optional = true},
+                  {.name = "code", .type = "string", .help = "Such as invalid_argument.", .optional = true}}},
+      {.name = "TokenizerInfo",
+       .fields = {{"model", "string", "The model's name."},
+                  {"vocab_size", "integer", "Token ids are below it."},
+                  {"eos_token", "string", "The text between documents."},
+                  {"bos_token", "string?", ""},
+                  {"pad_token", "string?", ""}}},
+      {.name = "Tokens",
+       .fields = {{"count", "integer", "How many tokens."},
+                  {"max_model_len", "integer", "The most tokens of a prompt."},
+                  {"tokens", "[integer]", "Their ids."}}},
+      {.name = "DecodedText", .fields = {{"prompt", "string", "The text."}}},
+  };
+}
 
 }  // namespace
 
-std::vector<HttpOperation> OpenAiOperations() {
-  const HttpContent events = {.type = "text/event-stream", .schema = R"({"type": "string"})"};
-  return {
+HttpDescription OpenAiDescription() {
+  const HttpParameter model = {"model", "string", "The model. May be absent if one of its kind is served."};
+  const HttpContent events = {.media_type = "text/event-stream", .type = "string"};
+  std::vector<HttpOperation> operations = {
       {.method = "get",
        .path = "/v1/models",
-       .tag = kTag,
+       .tag = kOpenAi,
        .id = "openai_models",
-       .summary = "The models that are served.",
-       .answers = {{.schema = kModelList}}},
+       .summary = "The models that the caller may use.",
+       .answers = {{.type = "ModelList"}},
+       .errors = &kOpenAiErrors},
       {.method = "get",
        .path = "/v1/models/{model}",
-       .tag = kTag,
+       .tag = kOpenAi,
        .id = "openai_model",
        .summary = "One model.",
-       .answers = {{.schema = kModelObject}}},
+       .parameters = {{"model", "string", "Its name."}},
+       .answers = {{.type = "Model"}},
+       .errors = &kOpenAiErrors},
       {.method = "post",
        .path = "/v1/completions",
-       .tag = kTag,
+       .tag = kOpenAi,
        .id = "openai_completions",
-       .summary = "Continues prompts; with stream, by server-sent events.",
-       .requests = {{.schema = kCompletionRequest}},
-       .answers = {{.schema = kCompletion}, events}},
+       .summary = "Continues prompts; with `stream`, by server-sent events.",
+       .requests = {{.type = "CompletionRequest"}},
+       .answers = {{.type = "Completion"}, events},
+       .errors = &kOpenAiErrors},
       {.method = "post",
        .path = "/v1/embeddings",
-       .tag = kTag,
+       .tag = kOpenAi,
        .id = "openai_embeddings",
        .summary = "Embeds texts.",
-       .requests = {{.schema = kEmbeddingsRequest}},
-       .answers = {{.schema = kEmbeddingsAnswer}}},
+       .requests = {{.type = "EmbeddingsRequest"}},
+       .answers = {{.type = "EmbeddingList"}},
+       .errors = &kOpenAiErrors},
+      {.method = "get",
+       .path = "/tokenizer_info",
+       .tag = kTokenizerTag,
+       .id = "tokenizer_info",
+       .summary = "The tokenizer of a language model, as vLLM describes it.",
+       .parameters = {model},
+       .answers = {{.type = "TokenizerInfo"}},
+       .errors = &kOpenAiErrors},
+      {.method = "post",
+       .path = "/tokenize",
+       .tag = kTokenizerTag,
+       .id = "tokenize",
+       .summary = "Converts a text to token ids.",
+       .requests = {{.type = "TokenizeRequest"}},
+       .answers = {{.type = "Tokens"}},
+       .errors = &kOpenAiErrors},
+      {.method = "post",
+       .path = "/detokenize",
+       .tag = kTokenizerTag,
+       .id = "detokenize",
+       .summary = "Converts token ids to their text.",
+       .requests = {{.type = "DetokenizeRequest"}},
+       .answers = {{.type = "DecodedText"}},
+       .errors = &kOpenAiErrors},
       {.method = "post",
        .path = "/predict",
        .tag = kClassifiers,
        .id = "predict",
-       .summary = "Classifies texts, as Text Embeddings Inference does.",
-       .query = {"model"},
-       .requests = {{.schema = kPredictRequest}},
-       .answers = {{.schema = R"({"type": "array"})"}}},
+       .summary = "Classifies texts or images, as Text Embeddings Inference classifies texts.",
+       .parameters = {model},
+       .requests = {{.type = "PredictRequest"}, Image("application/octet-stream")},
+       .answers = {{.type = kPredictionsType}},
+       .errors = &kProblems},
+      {.method = "post",
+       .path = "/embed",
+       .tag = kClassifiers,
+       .id = "embed",
+       .summary = "Embeds texts, as Text Embeddings Inference does.",
+       .parameters = {model},
+       .requests = {{.type = "EmbedRequest"}},
+       .answers = {{.type = "[[number]]"}},
+       .errors = &kProblems},
       {.method = "post",
        .path = "/classify",
        .tag = kClassifiers,
        .id = "classify",
-       .summary = "Classifies the image that is the body.",
-       .query = {"model", "top_k"},
-       .requests = {{.type = "image/jpeg", .schema = kBytes},
-                    {.type = "image/png", .schema = kBytes},
-                    {.type = "image/webp", .schema = kBytes}},
-       .answers = {{.schema = R"({"type": "object"})"}}},
+       .summary = "Classifies an image: the body, the file of a form, or a text in base64.",
+       .parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}},
+       .requests = {Image("application/octet-stream"),
+                    Image("image/jpeg"),
+                    Image("image/png"),
+                    Image("image/webp"),
+                    {.media_type = "multipart/form-data", .type = "ImageForm"},
+                    {.type = "PredictRequest"}},
+       .answers = {{.type = "ImageClassification"}},
+       .errors = &kProblems},
   };
+  return {.operations = std::move(operations), .schemas = Schemas()};
 }
 
 }  // namespace longshort::server

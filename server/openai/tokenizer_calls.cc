@@ -24,6 +24,7 @@ using openai::TokenizerRequest;
 
 // The text between documents: fairseq's </s> has this id in every vocabulary, and stands for the newline.
 constexpr int32_t kEndOfDocument = 2;
+constexpr char kModelHelp[] = "A language model. May be absent if one is served.";
 
 absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer,
                                    int64_t max_tokens) {
@@ -54,22 +55,16 @@ absl::StatusOr<CallAnswer> Tokenized(CallRecord& record, const std::string& prom
   });
 }
 
-absl::Status ReadBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                      TokenizerRequest& request) {
+absl::Status ReadTokens(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+  return json.ReadTokenIds(value, *static_cast<TokenizerRequest&>(message).mutable_tokens());
+}
+
+absl::Status ReadTokenizerRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                  TokenizerRequest& request) {
   const JsonListLimit lists[] = {{.key = "tokens", .elements = limits.described_tokens}};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
-  const bool encodes = request.kind() == TokenizerRequest::TOKENIZE;
-  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
-  if (encodes) {
-    if (json.Find("prompt") == nullptr) return absl::InvalidArgumentError("prompt is missing; it must be a string");
-    bool special = false;  // the vocabularies have no tokens to add
-    LS_RETURN_IF_ERROR(json.Read("add_special_tokens", special));
-    return json.Read("prompt", *request.mutable_prompt());
-  }
-  const nlohmann::json* const tokens = json.Find("tokens");
-  if (tokens == nullptr) return absl::InvalidArgumentError("tokens is missing; it must be a list of token ids");
-  return json.ReadTokenIds("tokens", *tokens, *request.mutable_tokens());
+  return ReadBody(request.kind() == TokenizerRequest::TOKENIZE ? TokenizeBody() : DetokenizeBody(), json, request);
 }
 
 class TokenizerCodec final : public HttpCodec {
@@ -83,7 +78,7 @@ class TokenizerCodec final : public HttpCodec {
       read.set_model(QueryParameter(request.query, "model").value_or(""));
       return absl::OkStatus();
     }
-    return ReadBody(request.body, limits_, meter, read);
+    return ReadTokenizerRequest(request.body, limits_, meter, read);
   }
 
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
@@ -94,6 +89,24 @@ class TokenizerCodec final : public HttpCodec {
 };
 
 }  // namespace
+
+const RequestBody& TokenizeBody() {
+  static const auto* const body = new RequestBody{
+      .name = "TokenizeRequest",
+      .fields = {RequestField::Text("model", kModelHelp),
+                 {{"add_special_tokens", "boolean", "Has no effect: the vocabularies have no tokens to add."}, ""},
+                 {{.name = "prompt", .type = "string", .help = "The text.", .required = true}}}};
+  return *body;
+}
+
+const RequestBody& DetokenizeBody() {
+  static const auto* const body = new RequestBody{
+      .name = "DetokenizeRequest",
+      .fields = {
+          RequestField::Text("model", kModelHelp),
+          {{.name = "tokens", .type = "[integer]", .help = "Token ids.", .required = true}, nullptr, ReadTokens}}};
+  return *body;
+}
 
 absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRequest& request) {
   LS_ASSIGN_OR_RETURN(const ModelReference reference,

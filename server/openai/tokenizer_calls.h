@@ -9,9 +9,13 @@
 #include "server/admission/call_record.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
+#include "server/openai/request_body.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort::server {
+
+const RequestBody& TokenizeBody();
+const RequestBody& DetokenizeBody();
 
 // A request without a model's name means the only language model that the caller may use.
 absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);

@@ -68,29 +68,29 @@ OptionTable MakeTable(ServingOptions& options) {
   return table;
 }
 
-absl::Status NoPolicy(const JsonFields& fields) {
-  return fields.OutOfRange("version_policy", "{\"latest\": n}, {\"specific\": [n, ...]} or \"all\"");
+absl::Status NoPolicy(const JsonView& fields) {
+  return fields.Wrong("version_policy", "{\"latest\": n}, {\"specific\": [n, ...]} or \"all\"");
 }
 
-absl::Status OutOfRange(const JsonFields& fields, std::string_view field, const OptionRange<int64_t>& range) {
-  return fields.OutOfRange(field, range.Rule());
+absl::Status OutOfRange(const JsonView& fields, std::string_view field, const OptionRange<int64_t>& range) {
+  return fields.Wrong(field, range.Rule());
 }
 
-absl::Status ReadSpecific(const JsonFields& object, ServingOptions& options) {
+absl::Status ReadSpecific(const JsonView& object, ServingOptions& options) {
   LS_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, object.Integers("specific"));
   core::VersionPolicy& policy = options.version_policy;
   policy.kind = core::VersionPolicy::Kind::kSpecific;
   policy.specific = {versions.begin(), versions.end()};
   const auto count = static_cast<int64_t>(versions.size());
   if (!kVersionsKept.Holds(count) || *policy.specific.begin() < 1 || policy.specific.size() < versions.size()) {
-    return object.OutOfRange("specific",
-                             absl::StrCat(kVersionsKept.Text(), " versions, whole numbers from 1 on, each once"));
+    return object.Wrong("specific",
+                        absl::StrCat(kVersionsKept.Text(), " versions, whole numbers from 1 on, each once"));
   }
   options.given["version_policy"] = absl::StrCat("specific ", absl::StrJoin(policy.specific, " "));
   return absl::OkStatus();
 }
 
-absl::Status ReadVersions(const JsonFields& fields, ServingOptions& options) {
+absl::Status ReadVersions(const JsonView& fields, ServingOptions& options) {
   if (!fields.Has("version_policy")) return absl::OkStatus();
   core::VersionPolicy& policy = options.version_policy;
   policy = core::VersionPolicy();
@@ -110,9 +110,9 @@ absl::Status ReadVersions(const JsonFields& fields, ServingOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ReadWeights(const JsonFields& fields, ServingOptions& options) {
+absl::Status ReadWeights(const JsonView& fields, ServingOptions& options) {
   if (!fields.Has("priority_weights")) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const JsonFields object, fields.Object("priority_weights"));
+  LS_ASSIGN_OR_RETURN(const JsonView object, fields.Object("priority_weights"));
   LS_RETURN_IF_ERROR(object.RefuseUnknown({"high", "normal", "low"}));
   auto& weights = options.order.rounds.weights;
   for (const auto& [name, priority] :
@@ -128,20 +128,20 @@ absl::Status ReadWeights(const JsonFields& fields, ServingOptions& options) {
 }
 
 // The field's value as text, as on the command line.
-absl::StatusOr<std::string> OptionText(const JsonFields& fields, const std::string& field, bool is_integer) {
+absl::StatusOr<std::string> OptionText(const JsonView& fields, const std::string& field, bool is_integer) {
   if (!is_integer) return fields.Text(field);
   LS_ASSIGN_OR_RETURN(const int64_t value, fields.Integer(field));
   return absl::StrCat(value);
 }
 
 // `name`: the file's name in errors.
-absl::Status ReadField(const JsonFields& fields, const std::string& name, const std::string& field,
+absl::Status ReadField(const JsonView& fields, const std::string& name, const std::string& field,
                        const OptionTable::Option& row) {
   LS_ASSIGN_OR_RETURN(const std::string text, OptionText(fields, field, row.is_integer));
   absl::Status status = row.reader(text);
   if (status.ok()) return status;
   const std::string why(status.message());
-  if (absl::StartsWith(why, "must be ")) return fields.OutOfRange(field, why.substr(8));
+  if (absl::StartsWith(why, "must be ")) return fields.Wrong(field, why.substr(8));
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", field, " is ", QuoteForMessage(text), "; ", why));
 }
 
@@ -219,7 +219,7 @@ std::string ServingFieldsMarkdown() {
 
 absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const std::string& name,
                                                    const ServingOptions& defaults) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   ServingOptions options = defaults;
   const OptionTable table = MakeTable(options);
   std::vector<std::string> names;

@@ -28,7 +28,7 @@ export function makeSameCall(prefix, calls) {
       make("fieldset", { className: "row" }, make("legend", { className: "unseen", textContent: "Program" }), choices),
       copyButton("Copy", "The call", text)),
     shown,
-    make("p", { className: "note" }, "All calls of the server: ", make("a", { href: "openapi.json", textContent: "openapi.json" }), "."),
+    make("p", { className: "note" }, "All calls of the server: ", make("a", { href: "docs", textContent: "docs" }), "."),
   );
   byId(`${prefix}-call`).append(details);
 

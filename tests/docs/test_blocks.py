@@ -47,6 +47,9 @@ NOT_RUN = {
         "find held_out -name '*.jpg'": "downloaded data",
         "PYTHONPATH=tests .venv/bin/python -m bench.gpu.plot": "results of a GPU",
     },
+    "docs/http.md": {
+        "openapi-python-client generate": "test_openapi.py runs it",
+    },
     "docs/operations/container.md": {
         "docker build": "network: tests/image",
         "docker run": "containers: tests/image",

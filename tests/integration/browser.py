@@ -69,6 +69,9 @@ class Browser:
         self.driver.get(f"http://127.0.0.1:{port}/#{view}")
         wait_until(lambda: bool(self.all("#score-model option")) or self.id("token-dialog").is_displayed())
 
+    def open_path(self, port: int, path: str) -> None:
+        self.driver.get(f"http://127.0.0.1:{port}/{path}")
+
     def id(self, name: str) -> WebElement:
         return self.driver.find_element(By.ID, name)
 

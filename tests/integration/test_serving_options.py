@@ -152,7 +152,7 @@ def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: Sim
         running = RunningStream(api, server, "early")
         for broken, why in [
             ("{", "not valid JSON"),
-            ({"max_streams": 0}, "max_streams is '0'; it must be in [1, 65536]"),
+            ({"max_streams": 0}, "max_streams is 0; it must be in [1, 65536]"),
             ({"max_batch_size": 4}, "it must be absent: the model is a language model"),
             ({"max_stream": 4}, "unknown field 'max_stream'"),
             ({"version_policy": {"specific": [7]}}, "there are: 1"),
@@ -241,7 +241,7 @@ def test_the_versions_that_are_wanted_serve(api: SimpleNamespace, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"max_queue_time": 5}, "max_queue_time is '5'; it must be a string"),
+        ({"max_queue_time": 5}, "max_queue_time is 5; it must be a string"),
         ({"max_batch_size": 5}, "max_batch_size is '5'; it must be absent"),
         ({"devices": "abacus"}, "devices is 'abacus'; there is no device 'abacus'"),
         ('{"max_streams": 1, "max_streams": 2}', "duplicate key"),

@@ -91,7 +91,7 @@ absl::Status CheckCvtScores(const CvtConfig& config, std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CvtStage>> ReadCvtStages(const JsonFields& fields, const std::string& name) {
+absl::StatusOr<std::vector<CvtStage>> ReadCvtStages(const JsonView& fields, const std::string& name) {
   std::vector<CvtStage> stages;
   for (const ConfigField<CvtStage>& field : kCvtStageFields) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
@@ -191,7 +191,7 @@ absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
 }
 
 absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kCvtArchitecture).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(CvtFields())));
 

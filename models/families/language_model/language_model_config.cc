@@ -109,7 +109,7 @@ std::vector<FieldDescription> LanguageModelFields() {
 }
 
 absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kLanguageModelArchitecture).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(LanguageModelFields())));
 

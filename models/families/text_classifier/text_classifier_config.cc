@@ -153,7 +153,7 @@ absl::Status CheckEncoder(const TextClassifierConfig& config, std::string_view n
 
 // Reads an optional choice. An absent one keeps its value.
 template <typename Enum, size_t size>
-absl::Status ReadChoice(const JsonFields& fields, std::string_view field,
+absl::Status ReadChoice(const JsonView& fields, std::string_view field,
                         const std::array<std::string_view, size>& choices, Enum& value) {
   if (!fields.Has(field)) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const size_t choice, fields.Choice(field, choices));
@@ -169,10 +169,10 @@ void WriteChoice(std::string_view field, const std::array<std::string_view, size
 }
 
 // Reads an optional length, which is 0 if it is absent.
-absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_t max, int64_t& length) {
+absl::Status ReadLength(const JsonView& fields, std::string_view field, int64_t max, int64_t& length) {
   if (!fields.Has(field)) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(length, fields.Integer(field));
-  if (length < 1 || length > max) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", max));
+  if (length < 1 || length > max) return fields.Wrong(field, absl::StrFormat("in 1..%d", max));
   return absl::OkStatus();
 }
 
@@ -252,7 +252,7 @@ std::vector<FieldDescription> TextClassifierFields() {
 }
 
 absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kTextArchitecture).status());
   TextClassifierConfig config;
   LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kDocumentTokenizers));

@@ -119,7 +119,7 @@ std::vector<FieldDescription> VilFields() {
 }
 
 absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kVilArchitecture).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(VilFields())));
 

@@ -12,13 +12,13 @@ namespace longshort::models::image_preprocessing_config_test {
 
 using Words = std::vector<std::string>;
 
-JsonFields Config(nlohmann::ordered_json preprocessing) {
+JsonView Config(nlohmann::ordered_json preprocessing) {
   const nlohmann::ordered_json document = {{"preprocessing", std::move(preprocessing)}};
-  return *JsonFields::Parse(document.dump(), "config.json");
+  return *JsonView::Parse(document.dump(), "config.json");
 }
 
 // The preprocessing of the models at 224, with one field changed.
-JsonFields With(const std::string& field, const nlohmann::ordered_json& value) {
+JsonView With(const std::string& field, const nlohmann::ordered_json& value) {
   nlohmann::ordered_json preprocessing = ToJson(ImagePreprocessingConfig());
   preprocessing[field] = value;
   return Config(std::move(preprocessing));
@@ -81,25 +81,25 @@ TEST(ImagePreprocessingConfig, NamesTheWrongPartOfResizeAndWhatIsAllowed) {
     return ReadImagePreprocessing(With("resize", {{"library", library}, {"filter", filter}}));
   };
   EXPECT_THAT(with("torchvision", "cubic"),
-              Refuses(Words{"preprocessing: resize: library is", "torchvision", "pillow", "opencv"}));
+              Refuses(Words{"preprocessing.resize.library is", "torchvision", "pillow", "opencv"}));
   EXPECT_THAT(with("opencv", "lanczos"),
-              Refuses(Words{"preprocessing: resize: filter is", "lanczos", "nearest", "linear", "area", "cubic"}));
-  EXPECT_THAT(with("pillow", "cubic"), Refuses(Words{"resize: filter is", "bicubic"}));
-  EXPECT_THAT(ReadImagePreprocessing(With("resize", {{"library", "opencv"}})), Refuses(Words{"'filter' is missing"}));
+              Refuses(Words{"preprocessing.resize.filter is", "lanczos", "nearest", "linear", "area", "cubic"}));
+  EXPECT_THAT(with("pillow", "cubic"), Refuses(Words{"resize.filter is", "bicubic"}));
+  EXPECT_THAT(ReadImagePreprocessing(With("resize", {{"library", "opencv"}})), Refuses(Words{"filter is missing"}));
   EXPECT_THAT(ReadImagePreprocessing(With("resize", "opencv")), Refuses(Words{"resize is", "must be an object"}));
   EXPECT_THAT(ReadImagePreprocessing(With("resize", {{"library", "opencv"}, {"filter", "area"}, {"a", 1}})),
-              Refuses(Words{"resize: unknown field 'a'"}));
+              Refuses(Words{"unknown field 'a' of preprocessing.resize"}));
 }
 
 TEST(ImagePreprocessingConfig, NamesWhatIsOutOfRange) {
   EXPECT_THAT(ReadImagePreprocessing(With("crop_width", 0)),
-              Refuses(Words{"config.json: preprocessing: crop_width is '0'", "1..16384"}));
+              Refuses(Words{"config.json: preprocessing.crop_width is 0", "1..16384"}));
   EXPECT_THAT(ReadImagePreprocessing(With("resize_shorter_side", 223)),
-              Refuses(Words{"resize_shorter_side is '223'", "at least both sides of the crop, 224"}));
+              Refuses(Words{"resize_shorter_side is 223", "at least both sides of the crop, 224"}));
   EXPECT_THAT(ReadImagePreprocessing(With("mean", {0.5, 0.5})), Refuses(Words{"mean is", "three numbers"}));
   EXPECT_THAT(ReadImagePreprocessing(With("standard_deviation", {1, 1, 0})), Refuses(Words{"above 0"}));
   EXPECT_THAT(ReadImagePreprocessing(With("crop", 1)), Refuses(Words{"unknown field 'crop'"}));
-  EXPECT_THAT(ReadPixelSequence(Config({{"height", 32}})), Refuses(Words{"'width' is missing"}));
+  EXPECT_THAT(ReadPixelSequence(Config({{"height", 32}})), Refuses(Words{"width is missing"}));
 }
 
 }  // namespace longshort::models::image_preprocessing_config_test

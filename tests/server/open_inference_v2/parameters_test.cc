@@ -69,10 +69,11 @@ TEST_F(ParametersTest, InvalidValuesAreNamed) {
 
 TEST_F(ParametersTest, AnUnknownNameIsRejectedUnlessItIsTritons) {
   map_["triton_whatever"].set_bool_param(true);
-  EXPECT_TRUE(parameters_.RefuseUnknown({"seed"}).ok());
+  EXPECT_TRUE(parameters_.RefuseUnknown({SchemaField{"seed", "integer", ""}}).ok());
   map_["sead"].set_int64_param(1);
-  EXPECT_EQ(parameters_.RefuseUnknown({"seed", "stop"}).message(),
-            "a name of parameters is \"sead\"; it must be one of seed, stop");
+  EXPECT_EQ(
+      parameters_.RefuseUnknown({SchemaField{"seed", "integer", ""}, SchemaField{"stop", "string", ""}}).message(),
+      "a name of parameters is \"sead\"; it must be one of seed, stop");
 }
 
 TEST_F(ParametersTest, StopIsOneStringOrAList) {

@@ -8,7 +8,6 @@
 
 #include "nlohmann/json.hpp"
 #include "server/openai/completions_request.h"
-#include "server/openai/fields.h"
 
 namespace longshort::server::completions_codec_test {
 
@@ -78,7 +77,7 @@ TEST(CompletionsCodec, FieldsWithoutMeaningAreRefusedByName) {
 }
 
 TEST(CompletionsCodec, ARefusedFieldIsIgnoredWhereItsValueChangesNothing) {
-  for (const RefusedField& row : kRefusedFields) {
+  for (const RefusedField& row : CompletionsBody().refused) {
     const auto body_with = [&row](const nlohmann::json& value) {
       return nlohmann::json{{"prompt", "a"}, {std::string(row.field), value}}.dump();
     };

@@ -109,19 +109,19 @@ TEST(ServingOptions, VersionPolicies) {
 }
 
 TEST(ServingOptions, WhatIsWrongIsNamedWithItsValueAndTheLimit) {
-  EXPECT_EQ(ErrorOf(R"({"max_batch_size": 0})"), "m/serving.json: max_batch_size is '0'; it must be in [1, 1024]");
-  EXPECT_EQ(ErrorOf(R"({"max_queue_delay": "2m"})"),
-            "m/serving.json: max_queue_delay is '\\\"2m\\\"'; it must be in [0, 1m]");
-  EXPECT_THAT(ErrorOf(R"({"max_queue_time": 5})"), AllOf(HasSubstr("max_queue_time is '5'"), HasSubstr("a string")));
+  EXPECT_EQ(ErrorOf(R"({"max_batch_size": 0})"), "m/serving.json: max_batch_size is 0; it must be in [1, 1024]");
+  EXPECT_EQ(ErrorOf(R"({"max_queue_delay": "2m"})"), "m/serving.json: max_queue_delay is '2m'; it must be in [0, 1m]");
+  EXPECT_THAT(ErrorOf(R"({"max_queue_time": 5})"), AllOf(HasSubstr("max_queue_time is 5"), HasSubstr("a string")));
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": "5"})"), HasSubstr("a duration with its unit"));
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": "nan"})"), HasSubstr("a duration with its unit"));
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": "inf"})"), HasSubstr("[1ms, 1h]"));
   EXPECT_THAT(ErrorOf(R"({"max_queued_requests": 0})"), HasSubstr("[1, 1048576]"));
   EXPECT_THAT(ErrorOf(R"({"max_running_per_client": -1})"), HasSubstr("[0, 65536]"));
-  EXPECT_THAT(ErrorOf(R"({"max_streams": 1.5})"), HasSubstr("a 64-bit integer"));
+  EXPECT_THAT(ErrorOf(R"({"max_streams": 1.5})"), HasSubstr("an integer"));
   EXPECT_THAT(ErrorOf(R"({"priority_weights": {"high": 0}})"),
-              AllOf(HasSubstr("priority_weights: high is '0'"), HasSubstr("[1, 1000000]")));
-  EXPECT_THAT(ErrorOf(R"({"priority_weights": {"urgent": 1}})"), HasSubstr("unknown field 'urgent'"));
+              AllOf(HasSubstr("priority_weights.high is 0"), HasSubstr("[1, 1000000]")));
+  EXPECT_THAT(ErrorOf(R"({"priority_weights": {"urgent": 1}})"),
+              HasSubstr("unknown field 'urgent' of priority_weights"));
   EXPECT_THAT(ErrorOf(R"({"priority_weights": [1, 2, 3]})"), HasSubstr("an object"));
   EXPECT_EQ(
       ErrorOf(R"({"devices": "abacus"})"),

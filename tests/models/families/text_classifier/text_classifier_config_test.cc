@@ -163,7 +163,7 @@ TEST(TextClassifierConfig, EveryFieldIsRequiredAndHasOneType) {
   for (const auto& field : whole.items()) {
     nlohmann::json document = whole;
     document.erase(field.key());
-    EXPECT_THAT(Parse(document), Refuses(Words{"some/config.json", "'" + field.key() + "' is missing"}));
+    EXPECT_THAT(Parse(document), Refuses(Words{"some/config.json", field.key() + " is missing"}));
     for (const nlohmann::json& wrong :
          {nlohmann::json(nullptr), nlohmann::json(2.5), nlohmann::json::array({1}), nlohmann::json("wrong")}) {
       EXPECT_THAT(ParseWith(field.key(), wrong), Refuses(Words{"some/config.json", field.key() + " is "}))
@@ -177,7 +177,7 @@ TEST(TextClassifierConfig, FieldsThatDoNotApplyAreUnknown) {
   EXPECT_THAT(ParseWith("pooled_length", 10), Refuses(Words{"unknown field 'pooled_length'"}));  // there is a CLS
   EXPECT_THAT(ParseWith("preprocessing", nlohmann::json::object({{"height", 4}, {"width", 4}})),
               Refuses(Words{"unknown field 'preprocessing'"}));
-  EXPECT_THAT(ParseWith("tokenizer", "pixels"), Refuses(Words{"'preprocessing' is missing"}));
+  EXPECT_THAT(ParseWith("tokenizer", "pixels"), Refuses(Words{"preprocessing is missing"}));
 }
 
 TEST(TextClassifierConfig, NamesAValueOutOfRangeWithItsLimits) {
