@@ -37,9 +37,6 @@ NOT_RUN = {
         "kubectl apply -k deploy/kubernetes/batch/shared": "cluster: tests/kubernetes/test_batch.py",
         "models/zoo/measure_batches": "downloaded data, 20 minutes",
     },
-    "docs/benchmarks.md": {
-        "import json, zipfile": "downloaded data",
-    },
     "docs/gpu.md": {
         "tar xf gpu.tar.xz": "GPU",
         "find held_out -name '*.jpg'": "downloaded data",
