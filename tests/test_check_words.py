@@ -1,4 +1,4 @@
-"""tests/check_words finds what its list names, and long sentences of docs."""
+"""tests/check_words finds what its list names, and long sentences and ellipses of docs."""
 
 from __future__ import annotations
 
@@ -47,6 +47,30 @@ def test_a_long_sentence_of_a_page_is_reported_and_one_in_a_code_block_or_table_
     assert [line.split(": ")[:2] for line in done.stdout.splitlines()] == [
         ["README.md:3", "a sentence of 36 words, at most 35"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "advice"),
+    [
+        ("With `byte_level_bpe`:", "write a sentence with a subject and a verb before the colon"),
+        ("- Of a client certificate:\n  its subject.", "write a sentence with a subject and a verb before the colon"),
+        ("The limits are its own.", "repeat the noun after own"),
+        ("Limits and metrics are theirs, too.", "repeat the noun"),
+    ],
+)
+def test_an_ellipsis_of_a_page_is_reported(checkout: Path, sentence: str, advice: str) -> None:
+    (checkout / "README.md").write_text(f"# Title\n\n{sentence}\n")
+    done = run(checkout)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"README.md:3: an ellipsis: {advice}: ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_sentence_with_a_verb_before_the_colon_and_a_noun_after_own_is_no_ellipsis(checkout: Path) -> None:
+    page = "# Of words:\n\nWith another port, give the command:\n\n- The queue has its own thread.\n"
+    (checkout / "README.md").write_text(page)
+    done = run(checkout)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_a_pattern_without_advice_is_refused(checkout: Path) -> None:

@@ -1,24 +1,39 @@
 """longshort-batch beside `longshort score` or `longshort classify`: the same documents and server, in alternation.
 
     tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
+    tests/bench/batch MODEL movie_reviews.zip [--count=N] [--rounds=N] [-- SERVER_OPTION...]
 
-FILE.jsonl has an object a line with its document in "text". Each round scores it with both clients, from the start of
-the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds, documents a
-second, and the server's steps.
+FILE.jsonl has an object a line with its document in "text". movie_reviews.zip is nltk_data's archive; its documents are
+the first 1,500 bytes of its first N reviews that are as long. Each round scores the documents with both clients, from
+the start of the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds,
+documents a second, and the server's steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 from integration.server_process import ROOT, Server
+
+BEGINNING = 1500  # bytes of a review
+
+
+def write_beginnings(reviews: Path, count: int, documents: Path) -> None:
+    """Writes the beginnings of the first `count` reviews that are long enough, without characters beyond ASCII."""
+    with zipfile.ZipFile(reviews) as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".txt"))
+        texts = [archive.read(name).decode("latin-1").encode("ascii", "ignore")[:BEGINNING].decode() for name in names]
+    beginnings = [text for text in texts if len(text) == BEGINNING][:count]
+    documents.write_text("".join(json.dumps({"text": text}) + "\n" for text in beginnings))
 
 
 def measure(command: list[str], out: Path) -> tuple[float, float]:
@@ -77,12 +92,18 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="of models/zoo")
-    parser.add_argument("documents", type=Path, help="FILE.jsonl")
+    parser.add_argument("documents", type=Path, help="FILE.jsonl or movie_reviews.zip")
+    parser.add_argument("--count", type=int, default=200, help="documents of movie_reviews.zip (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--classify", action="store_true", help="the model is a classifier")
     parser.add_argument("server_options", nargs="*", metavar="SERVER_OPTION")
     given = parser.parse_args()
-    run(given.model, given.documents, given.rounds, given.classify, given.server_options)
+    with tempfile.TemporaryDirectory() as folder:
+        documents = given.documents
+        if documents.suffix == ".zip":
+            documents = Path(folder) / "documents.jsonl"
+            write_beginnings(given.documents, given.count, documents)
+        run(given.model, documents, given.rounds, given.classify, given.server_options)
 
 
 if __name__ == "__main__":

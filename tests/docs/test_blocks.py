@@ -39,9 +39,6 @@ NOT_RUN = {
         "context = ray.data.DataContext.get_current()": "lines for the program before",
         "pip install './clients/python[datatrove]'": "network",
     },
-    "docs/benchmarks.md": {
-        "import json, zipfile": "downloaded data",
-    },
     "docs/gpu.md": {
         "tar xf gpu.tar.xz": "GPU",
         "find held_out -name '*.jpg'": "downloaded data",
