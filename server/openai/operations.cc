@@ -30,6 +30,22 @@ constexpr char kPredictionsType[] = R"({"anyOf": [
 
 HttpContent Image(const char* media_type) { return {.media_type = media_type, .type = "bytes"}; }
 
+HttpOperation Get(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
+  return {.method = "get",
+          .path = path,
+          .tag = tag,
+          .id = id,
+          .summary = summary,
+          .answers = {{.type = answer}},
+          .errors = &kOpenAiErrors};
+}
+
+HttpOperation Post(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
+  HttpOperation operation = Get(tag, path, id, summary, answer);
+  operation.method = "post";
+  return operation;
+}
+
 std::vector<NamedSchema> Schemas() {
   return {
       SchemaOf(CompletionsBody()),
@@ -122,97 +138,48 @@ std::vector<NamedSchema> Schemas() {
 
 HttpDescription OpenAiDescription() {
   const HttpParameter model = {"model", "string", "The model. May be absent if one of its kind is served."};
-  const HttpContent events = {.media_type = "text/event-stream", .type = "string"};
-  std::vector<HttpOperation> operations = {
-      {.method = "get",
-       .path = "/v1/models",
-       .tag = kOpenAi,
-       .id = "openai_models",
-       .summary = "The models that the caller may use.",
-       .answers = {{.type = "ModelList"}},
-       .errors = &kOpenAiErrors},
-      {.method = "get",
-       .path = "/v1/models/{model}",
-       .tag = kOpenAi,
-       .id = "openai_model",
-       .summary = "One model.",
-       .parameters = {{"model", "string", "Its name."}},
-       .answers = {{.type = "Model"}},
-       .errors = &kOpenAiErrors},
-      {.method = "post",
-       .path = "/v1/completions",
-       .tag = kOpenAi,
-       .id = "openai_completions",
-       .summary = "Continues prompts; with `stream`, by server-sent events.",
-       .requests = {{.type = "CompletionRequest"}},
-       .answers = {{.type = "Completion"}, events},
-       .errors = &kOpenAiErrors},
-      {.method = "post",
-       .path = "/v1/embeddings",
-       .tag = kOpenAi,
-       .id = "openai_embeddings",
-       .summary = "Embeds texts.",
-       .requests = {{.type = "EmbeddingsRequest"}},
-       .answers = {{.type = "EmbeddingList"}},
-       .errors = &kOpenAiErrors},
-      {.method = "get",
-       .path = "/tokenizer_info",
-       .tag = kTokenizerTag,
-       .id = "tokenizer_info",
-       .summary = "The tokenizer of a language model, as vLLM describes it.",
-       .parameters = {model},
-       .answers = {{.type = "TokenizerInfo"}},
-       .errors = &kOpenAiErrors},
-      {.method = "post",
-       .path = "/tokenize",
-       .tag = kTokenizerTag,
-       .id = "tokenize",
-       .summary = "Converts a text to token ids.",
-       .requests = {{.type = "TokenizeRequest"}},
-       .answers = {{.type = "Tokens"}},
-       .errors = &kOpenAiErrors},
-      {.method = "post",
-       .path = "/detokenize",
-       .tag = kTokenizerTag,
-       .id = "detokenize",
-       .summary = "Converts token ids to their text.",
-       .requests = {{.type = "DetokenizeRequest"}},
-       .answers = {{.type = "DecodedText"}},
-       .errors = &kOpenAiErrors},
-      {.method = "post",
-       .path = "/predict",
-       .tag = kClassifiers,
-       .id = "predict",
-       .summary = "Classifies texts or images, as Text Embeddings Inference classifies texts.",
-       .parameters = {model},
-       .requests = {{.type = "PredictRequest"}, Image("application/octet-stream")},
-       .answers = {{.type = kPredictionsType}},
-       .errors = &kProblems},
-      {.method = "post",
-       .path = "/embed",
-       .tag = kClassifiers,
-       .id = "embed",
-       .summary = "Embeds texts, as Text Embeddings Inference does.",
-       .parameters = {model},
-       .requests = {{.type = "EmbedRequest"}},
-       .answers = {{.type = "[[number]]"}},
-       .errors = &kProblems},
-      {.method = "post",
-       .path = "/classify",
-       .tag = kClassifiers,
-       .id = "classify",
-       .summary = "Classifies an image: the body, the file of a form, or a text in base64.",
-       .parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}},
-       .requests = {Image("application/octet-stream"),
-                    Image("image/jpeg"),
-                    Image("image/png"),
-                    Image("image/webp"),
-                    {.media_type = "multipart/form-data", .type = "ImageForm"},
-                    {.type = "PredictRequest"}},
-       .answers = {{.type = "ImageClassification"}},
-       .errors = &kProblems},
-  };
-  return {.operations = std::move(operations), .schemas = Schemas()};
+  const HttpContent file = Image("application/octet-stream");
+  HttpOperation completions = Post(kOpenAi, "/v1/completions", "openai_completions",
+                                   "Continues prompts; with `stream`, by server-sent events.", "Completion");
+  completions.requests = {{.type = "CompletionRequest"}};
+  completions.answers.push_back({.media_type = "text/event-stream", .type = "string"});
+  HttpOperation embeddings = Post(kOpenAi, "/v1/embeddings", "openai_embeddings", "Embeds texts.", "EmbeddingList");
+  embeddings.requests = {{.type = "EmbeddingsRequest"}};
+  HttpOperation tokenize = Post(kTokenizerTag, "/tokenize", "tokenize", "Converts a text to token ids.", "Tokens");
+  tokenize.requests = {{.type = "TokenizeRequest"}};
+  HttpOperation detokenize =
+      Post(kTokenizerTag, "/detokenize", "detokenize", "Converts token ids to their text.", "DecodedText");
+  detokenize.requests = {{.type = "DetokenizeRequest"}};
+  HttpOperation predict =
+      Post(kClassifiers, "/predict", "predict",
+           "Classifies texts or images, as Text Embeddings Inference classifies texts.", kPredictionsType);
+  predict.requests = {{.type = "PredictRequest"}, file};
+  predict.parameters = {model};
+  HttpOperation embed =
+      Post(kClassifiers, "/embed", "embed", "Embeds texts, as Text Embeddings Inference does.", "[[number]]");
+  embed.requests = {{.type = "EmbedRequest"}};
+  embed.parameters = {model};
+  HttpOperation classify =
+      Post(kClassifiers, "/classify", "classify",
+           "Classifies an image: the body, the file of a form, or a text in base64.", "ImageClassification");
+  classify.requests = {file,
+                       Image("image/jpeg"),
+                       Image("image/png"),
+                       Image("image/webp"),
+                       {.media_type = "multipart/form-data", .type = "ImageForm"},
+                       {.type = "PredictRequest"}};
+  classify.parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}};
+  for (HttpOperation* const one : {&predict, &embed, &classify}) one->errors = &kProblems;
+
+  HttpOperation models =
+      Get(kOpenAi, "/v1/models", "openai_models", "The models that the caller may use.", "ModelList");
+  HttpOperation named = Get(kOpenAi, "/v1/models/{model}", "openai_model", "One model.", "Model");
+  named.parameters = {{"model", "string", "Its name."}};
+  HttpOperation info = Get(kTokenizerTag, "/tokenizer_info", "tokenizer_info",
+                           "The tokenizer of a language model, as vLLM describes it.", "TokenizerInfo");
+  info.parameters = {model};
+  return {.operations = {models, named, completions, embeddings, info, tokenize, detokenize, predict, embed, classify},
+          .schemas = Schemas()};
 }
 
 }  // namespace longshort::server
