@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/schedule/priority_rounds.h"
+#include "core/schedule/work_order.h"
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
