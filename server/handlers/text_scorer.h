@@ -54,7 +54,8 @@ class TextScorer {
   // Errors: INVALID_ARGUMENT if such an answer does not fit into one message.
   virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens) const = 0;
 
-  // On OK `done` is called later, before which this must not be destroyed; on an error, never. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
+  // On OK `done` is called later, before which this must not be destroyed; on an error, never. Errors:
+  // RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
   virtual absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/schedule/work_order.h"
 #include "core/schedule/refusal.h"
+#include "core/schedule/work_order.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core {
