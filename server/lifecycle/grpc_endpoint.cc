@@ -30,7 +30,7 @@ constexpr int kMaxCallsPerConnection = 1024;
 // Limit of a call's headers. Clients' metadata have some hundred bytes, tokens a few thousand.
 constexpr int kMaxMetadataBytes = 16 << 10;
 // Limit of one read. gRPC processes a read completely before it closes a connection.
-constexpr int kMaxReadAtOnceBytes = 16 << 10;
+constexpr int kMaxReadAtOnceBytes = 64 << 10;
 // A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
 // remaining clients only watch the server's health, or are gone.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
