@@ -57,7 +57,7 @@ absl::StatusOr<Response> Client::Ask(Stub& stub,
     attempts.WasAlive();
     Response response;
     const absl::Status status = running.StatusOf((stub.*call)(running.context(), request, &response));
-    if (status.ok()) return response;
+    if (attempts.IsDone(status)) return response;
     LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
     LS_RETURN_IF_ERROR(Wait(delay, status));
   }
@@ -115,7 +115,7 @@ absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSess
 }
 
 absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
-  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kAlways, request.session_id()).status();
+  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kUntilGone, request.session_id()).status();
 }
 
 absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take) {

@@ -92,6 +92,7 @@ class Client final {
       StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
+  // OK also if a repeated call finds no session: the first one, whose answer was lost, has closed it.
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Fills in the next part of an exported session; false at the end.

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
@@ -36,11 +37,13 @@ absl::StatusOr<std::unique_ptr<std::istream>> Open(const std::string& name, Term
   return file;
 }
 
-// The error of a document that was read in part: it failed, or has no end, such as /dev/zero.
-absl::Status Unread(const std::string& name, const std::istream& stream) {
-  if (stream.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": more than ", kMaxDocumentBytes, " bytes; no server accepts such a large message"));
+// The error of a document (`what` is empty) or a line that was read in part: it failed, or has no end, such as
+// /dev/zero.
+absl::Status Unread(const std::string& name, absl::string_view what, const std::istream& stream) {
+  const std::string file = name == "-" ? "standard input" : name;
+  if (stream.bad()) return absl::NotFoundError(absl::StrCat(file, ": ", std::strerror(errno)));
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", what, "more than ", kMaxDocumentBytes,
+                                                 " bytes; no server accepts such a large message"));
 }
 
 // Reads a line without its line end (\n or \r\n); false at the end of the file. Errors: those of Unread.
@@ -59,7 +62,7 @@ absl::StatusOr<bool> ReadLine(const std::string& name, std::istream& input, std:
     }
     input.clear(input.rdstate() & ~std::ios::failbit);  // the block is full
   }
-  return Unread(name, input);
+  return Unread(name, "a line of ", input);
 }
 
 // A document, or a pair.
@@ -126,9 +129,9 @@ absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& term
   std::string block(size_t{1} << 16, '\0');
   while (stream->read(block.data(), static_cast<std::streamsize>(block.size())) || stream->gcount() > 0) {
     bytes.append(block, 0, static_cast<size_t>(stream->gcount()));
-    if (bytes.size() > kMaxDocumentBytes) return Unread(name, *stream);
+    if (bytes.size() > kMaxDocumentBytes) return Unread(name, "", *stream);
   }
-  if (stream->bad()) return Unread(name, *stream);
+  if (stream->bad()) return Unread(name, "", *stream);
   return bytes;
 }
 

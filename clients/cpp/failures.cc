@@ -19,6 +19,13 @@ namespace {
 // Payload that marks a UsageError.
 constexpr char kUsageError[] = "longshort/usage-error";
 
+// What the user can do about a document's error, for the end of the message. For classifiers, the server's message
+// names `truncate`.
+absl::string_view HintFor(absl::string_view message) {
+  const bool is_too_long = absl::StartsWith(message, "number of tokens of ") && !absl::StrContains(message, "truncate");
+  return is_too_long ? ". Start the server with a larger --max-prompt-tokens, or split the document" : "";
+}
+
 }  // namespace
 
 ExitCode ExitCodeOf(const absl::Status& status) {
@@ -106,7 +113,8 @@ void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
     without_name.set_message(std::string(message));
     WriteErrorJsonLine(name, without_name, terminal_.output);
   } else {
-    terminal_.error << name << ": " << absl::StatusCodeToString(status.code()) << ": " << message << "\n";
+    terminal_.error << name << ": " << absl::StatusCodeToString(status.code()) << ": " << message << HintFor(message)
+                    << "\n";
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/random_number.h"
 #include "clients/cpp/failures.h"
 
 namespace longshort::client {
@@ -62,13 +63,17 @@ void Attempts::Succeeded() {
   WasAlive();
 }
 
+bool Attempts::IsDone(const absl::Status& status) const {
+  return status.ok() || (repeat_ == Repeat::kUntilGone && failures_ > 0 && absl::IsNotFound(status));
+}
+
 bool Attempts::MayRepeat(const absl::Status& status) const {
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
   const bool is_forbidden = !retry_after.has_value() && status.GetPayload(kRetryAfter).has_value();
   if (is_forbidden) return false;
   if (absl::IsResourceExhausted(status)) return retry_after.has_value();  // otherwise the message is too large
   if (absl::IsAborted(status)) return true;
-  return absl::IsUnavailable(status) && repeat_ == Repeat::kAlways && MayPass(status);
+  return absl::IsUnavailable(status) && repeat_ != Repeat::kIfRefused && MayPass(status);
 }
 
 absl::StatusOr<absl::Duration> Attempts::DelayAfter(const absl::Status& status) {
@@ -80,9 +85,9 @@ absl::StatusOr<absl::Duration> Attempts::DelayAfter(const absl::Status& status) 
       return ClosedForSilence(status, silence_);
     }
   }
-  absl::BitGen random;
-  const absl::Duration backoff = kFirstWait * (1 << failures_++) * absl::Uniform(random, 0.5, 1.0);
+  const absl::Duration backoff = WithJitter(kFirstWait * (1 << failures_++));
   const std::optional<absl::Duration> retry_after = RetryAfter(status);
+  absl::BitGen random;
   const absl::Duration delay = retry_after.has_value() ? *retry_after * absl::Uniform(random, 1.0, 1.1) : backoff;
   if (absl::Now() + delay >= deadline_) return status;
   return delay;

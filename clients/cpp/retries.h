@@ -1,5 +1,6 @@
 // Which failed calls are made again, and after what time. The rule is that of the Python client
-// (clients/python/longshort/retries.py).
+// (clients/python/longshort/retries.py), except that a server that no call has reached yet, and that refuses the
+// connection, is not waited for (running_call.cc).
 #pragma once
 
 #include <optional>
@@ -23,6 +24,9 @@ enum class Repeat {
   kIfRefused,
   // Also UNAVAILABLE, except for certificates that a retry will not mend. The call is idempotent.
   kAlways,
+  // As kAlways, for a call that ends something. NOT_FOUND after a failure is success: an earlier attempt, whose answer
+  // was lost, has ended it.
+  kUntilGone,
 };
 
 // The attempts of one call.
@@ -35,6 +39,8 @@ class Attempts final {
   void WasAlive() { alive_ = absl::Now(); }
   // The call has made progress: a later failure counts as the first one.
   void Succeeded();
+  // Whether the call has done its work if this attempt has ended with `status`.
+  bool IsDone(const absl::Status& status) const;
   // The delay before the next attempt.
   // Errors: `status` if there is no further attempt, or no time for one; with the likely cause if the connection was
   // lost twice after the same silence.

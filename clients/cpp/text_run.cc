@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace longshort::client {
 namespace {
@@ -37,6 +38,15 @@ std::string ClassHeading(const std::string& name, const v1::TextClassification& 
   return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
 }
 
+// Cuts the ids to at most `bytes` of a message. The last one stays: some models keep it.
+void CutIds(int64_t bytes, google::protobuf::RepeatedField<int32_t>& ids) {
+  constexpr int64_t kMaxIdBytes = 5;
+  const int kept = static_cast<int>(std::max<int64_t>(bytes / kMaxIdBytes, 1));
+  if (ids.size() <= kept) return;
+  ids.Set(kept - 1, ids.Get(ids.size() - 1));
+  ids.Truncate(kept);
+}
+
 // Cuts the document to what a message may hold if the server truncates it anyway. Errors: INVALID_ARGUMENT if the
 // document needs a larger message: gRPC would end the whole stream.
 absl::Status FitMessage(int64_t limit, bool truncate, v1::ScoreTextsRequest& item) {
@@ -46,6 +56,7 @@ absl::Status FitMessage(int64_t limit, bool truncate, v1::ScoreTextsRequest& ite
     constexpr int64_t kOtherFields = 1024;
     const int64_t kept = std::max<int64_t>(limit - kOtherFields, 0) / (item.has_second_input() ? 2 : 1);
     const auto cut = [kept](v1::Input& input) {
+      if (input.has_ids()) return CutIds(kept, *input.mutable_ids()->mutable_ids());
       if (static_cast<int64_t>(input.raw().size()) > kept) input.mutable_raw()->resize(static_cast<size_t>(kept));
     };
     cut(*item.mutable_input());

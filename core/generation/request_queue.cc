@@ -32,20 +32,22 @@ void RequestQueue::OnWorkerStarted(const Taker& taker) {
 template <typename Attempt>
 auto RequestQueue::AfterSearches(Decide decide, Search search, Attempt attempt) {
   MutexLock lock(mutex_);
-  for (;;) {
+  for (bool searched = false;; searched = true) {
     const Job* unknown = nullptr;
     auto result = attempt([&](const Job& job) {
       const Decision decision = decide(job);
       if (decision == Decision::kSearch) unknown = &job;
       return decision;
     });
-    if (unknown == nullptr) return result;
+    if (unknown == nullptr) {
+      if (searched && worker_count_ > 1) Changed();  // others have passed over the jobs
+      return result;
+    }
     unknown->entry.is_searched_ = true;
     lock.Unlock();
     search(*unknown);
     lock.Lock();
     unknown->entry.is_searched_ = false;
-    if (worker_count_ > 1) Changed();  // others have passed over it
   }
 }
 

@@ -70,9 +70,14 @@ int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
 }
 
 bool NeedsLongSearch(const PagedCache& cache, int worker, const Job& job) {
-  constexpr int64_t kLong = 1 << 14;  // fewer tokens are hashed within 0.1 ms
-  return job.stream().end() > kLong && !IsParkedIn(cache, job) &&
-         cache.IsWorthSearching(job.parked_rows.SearchIn(worker, cache.id()));
+  // Less is hashed within 0.1 ms.
+  constexpr int64_t kLong = 1 << 14;  // tokens
+  constexpr int64_t kManyBlocks = 64;
+  if (job.stream().end() <= kLong || IsParkedIn(cache, job)) return false;
+  const PrefixSearch& last = job.parked_rows.SearchIn(worker, cache.id());
+  // A repeated search visits about as many blocks as the last one.
+  const bool is_long = last.filled < 0 || last.blocks > kManyBlocks;
+  return is_long && cache.IsWorthSearching(last);
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> BeginSequence(PagedCache& cache, const Job& job) {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Common functions of the scripts in models/zoo and models/train/lra_text, to be sourced: arguments, a scratch folder, the trainer,
-# the server, the client.
+# Common functions of the scripts in models/zoo and models/train/lra_text, and of tools/batches/measure, to be sourced:
+# arguments, a scratch folder, the trainer, the server, the client.
 zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=$(cd "$zoo/../.." && pwd)/build/release/bin
 repository=$zoo

@@ -42,12 +42,18 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
     at_message_ = bytes;
     begun_at_message_ = calls->begun;
   }
-  const bool has_call = !calls.has_value() || calls->open > 0 || calls->begun > begun_;
+  // A call that was open the last time may have received bytes since.
+  const bool has_call = !calls.has_value() || calls->open > 0 || calls->begun > begun_ || open_ > 0;
   // Unread bytes may begin a call.
   const int64_t read = bytes.received - bytes.unread;
   if (has_call || message) read_at_call_ = read;
   if (calls.has_value()) begun_ = calls->begun;
-  if (message || sent) received_at_sign_ = bytes.received;
+  if (calls.has_value()) open_ = calls->open;
+  if (message || sent) {
+    read_at_sign_ = read;
+    open_at_sign_ = open_;
+    begun_at_sign_ = begun_;
+  }
   if (message || sent || bytes.unread == 0) waits_since_.reset();
 
   if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
@@ -55,9 +61,11 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
   if (calls.has_value() && unanswered_bytes() > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
-  // An uploading client also needs window updates from the server, so it cannot continue for long without any.
-  const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
-  if (bytes.received - received_at_sign_ > limits.silent_bytes + windows) return AbuseKind::kBytes;
+  // An uploading client also needs window updates from the server, so it cannot continue for long without any. Calls
+  // that have ended since may have used theirs.
+  const int64_t had_windows = std::max(open, open_at_sign_ + begun_ - begun_at_sign_);
+  const int64_t windows = std::min(had_windows * kWindowOfCall, limits.messages_bytes);
+  if (read - read_at_sign_ > limits.silent_bytes + windows) return AbuseKind::kBytes;
   if (read - read_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
   if (IsStalled(time, limits)) return AbuseKind::kStalled;
   return std::nullopt;

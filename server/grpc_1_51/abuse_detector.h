@@ -41,7 +41,7 @@ struct AbuseLimits {
   int64_t calls = 2048;
   // Maximum bytes received without a message.
   int64_t idle_bytes = int64_t{64} << 20;
-  // Maximum bytes received while the server sent nothing, beyond the windows of open calls: the heads of calls. gRPC
+  // Maximum bytes read while the server sent nothing, beyond the windows of open calls: the heads of calls. gRPC
   // must not probe for larger windows (GRPC_ARG_HTTP2_BDP_PROBE).
   int64_t silent_bytes = int64_t{256} << 10;
   // The same of all connections together. Only those with some bytes count.
@@ -103,8 +103,11 @@ class AbuseDetector final {
   bool IsStalled(const PollTime& time, const AbuseLimits& limits);
 
   ConnectionBytes last_;
-  ConnectionBytes at_message_;    // at the last complete message
-  int64_t received_at_sign_ = 0;  // at the last progress: a message, or data sent to the client
+  ConnectionBytes at_message_;  // at the last complete message
+  int64_t open_ = 0;            // calls, when they were last known
+  int64_t read_at_sign_ = 0;    // at the last progress: a message, or data sent to the client
+  int64_t open_at_sign_ = 0;
+  int64_t begun_at_sign_ = 0;
   int64_t messages_ = 0;
   int64_t begun_ = 0;
   int64_t begun_at_message_ = 0;

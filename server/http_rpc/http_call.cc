@@ -1,5 +1,6 @@
 #include "server/http_rpc/http_call.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -90,7 +91,9 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
 absl::StatusOr<CallAnswer> HttpCall::Encode(google::protobuf::Message&& message) const {
   std::unique_ptr<google::protobuf::Message> kept(message.New());
   kept->GetReflection()->Swap(kept.get(), &message);
-  const size_t bytes = kept->ByteSizeLong();
+  size_t bytes = kept->ByteSizeLong();
+  // The message of described tokens takes more memory than its copies as JSON.
+  if (bytes > kSmallAnswer) bytes = std::max(bytes, kept->SpaceUsedLong() / codec_->copies());
   return CallAnswer{.bytes = bytes, .content = std::move(kept)};
 }
 
@@ -212,9 +215,10 @@ void HttpCall::WritePart(CallAnswer& answer) {
   if (!part.ok()) End(part.status());
   BeginStream();
   const size_t bytes = part.ok() ? part->capacity() : 0;
-  if (bytes > kSmallAnswer) SetTransportBytes(bytes);
-  exchange_->Write(std::move(part).value_or(""), [self = Self(), bytes](bool ok) {
-    if (bytes > kSmallAnswer) self->SetTransportBytes(0);
+  const bool is_charged = std::max(answer.bytes, bytes) > kSmallAnswer;
+  if (is_charged) SetTransportBytes(bytes);
+  exchange_->Write(std::move(part).value_or(""), [self = Self(), is_charged](bool ok) {
+    if (is_charged) self->SetTransportBytes(0);
     self->WriteDone(ok);
   });
 }

@@ -165,7 +165,7 @@ std::optional<ordered_json> CompletionAnswer::NoUsage() const {
 }
 
 CallAnswer CompletionAnswer::OfResult(GenerateResult result) {
-  size_t bytes = kShortBytes;
+  size_t bytes = kShortBytes * (1 + result.completions.size());
   for (const Completion& one : result.completions) bytes += one.text.size() + BytesOfTokens(one.tokens);
   return JsonAnswer(bytes, [this, result = std::move(result)]() mutable {
     std::string json = Begin();
@@ -189,7 +189,7 @@ std::string CompletionAnswer::PromptsOf(const ScoreResult& result, bool is_part)
 }
 
 CallAnswer CompletionAnswer::OfScores(ScoreResult result, bool is_part) {
-  size_t bytes = kShortBytes;
+  size_t bytes = kShortBytes * (1 + result.texts.size());
   for (size_t i = 0; i < result.texts.size(); ++i) {
     bytes += prompts_[i].text.size() + BytesOfTokens(std::get<TextScore>(result.texts[i].result).tokens);
   }

@@ -109,7 +109,7 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.AddChoice("http-inference", either,
                   "Serve calls and the page by HTTP. false leaves /metrics, /livez and /readyz.",
                   &options.http_inference);
-  table.AddChoice("http-page", either, "Serve the page at / for browsers.", &options.http_page);
+  table.AddChoice("http-page", either, "Serve the pages at / and /docs for browsers.", &options.http_page);
   table.Add(
       "http-cors-origin", "ORIGIN",
       "Let the pages of this origin, such as https://example.com, call the server from a browser (CORS). * is every "

@@ -224,6 +224,16 @@ TEST(Client, CallsAboutModelsAndSessionsAreRepeatedLikeAllOthers) {
   EXPECT_TRUE(is_repeated(client.Tokenize({}).status()));
 }
 
+TEST(Client, ASessionThatALostAnswerHasClosedIsClosed) {
+  FakeServer server;
+  server.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no session talk");
+  Client client({.server = server.address()});
+  EXPECT_EQ(client.CloseSession({}), absl::NotFoundError("there is no session talk"));
+  server.ends_at_once = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")};
+  EXPECT_TRUE(client.CloseSession({}).ok());
+  EXPECT_TRUE(server.ends_at_once.empty());
+}
+
 TEST(Client, AWrongAddressIsNotWaitedForButAServerThatLeftIs) {
   // Five attempts take at least 3.75 s.
   const auto is_tried_again = [](Client& client) {

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -77,9 +78,13 @@ TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
   EXPECT_THAT(All(Source({"/dev/zero"}, {})),
               ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server accepts such a large message"));
   const std::string file = folder_.Write("a", "A");
+  const std::string of_line = ": a line of more than 1073741824 bytes; no server accepts such a large message";
   EXPECT_THAT(All(Source({"/dev/zero", file}, {.lines = true})),
-              ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server accepts such a large message",
-                          file + ":1=A"));
+              ElementsAre("/dev/zero!/dev/zero" + of_line, file + ":1=A"));
+  std::ifstream zeros("/dev/zero", std::ios::binary);
+  Terminal terminal{zeros, output_, error_};
+  DocumentSource standard_input({"-"}, {}, {.lines = true}, terminal);
+  EXPECT_THAT(All(std::move(standard_input)), ElementsAre("-!standard input" + of_line));
 }
 
 // Lines are read in blocks of 64 KiB.

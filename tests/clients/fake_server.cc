@@ -183,7 +183,10 @@ grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::Cl
   close_request = *request;
   session_client = Header(*context, "x-client-id");
   session_header = Header(*context, "x-session-id");
-  return status;
+  if (ends_at_once.empty()) return status;
+  const grpc::Status end = ends_at_once.front();
+  ends_at_once.pop_front();
+  return end;
 }
 
 grpc::Status FakeServer::ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,

@@ -50,7 +50,7 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // ScoreTexts answers the first document only once it may, and others meanwhile.
   bool keeps_first_document = false;
   absl::Notification first_document_may_go;
-  // Each ends one call of ScoreTexts before anything else, the front one the first call.
+  // Each ends one call of ScoreTexts or CloseSession before anything else, the front one the first call.
   std::deque<grpc::Status> ends_at_once;
   // Each ends one call of ScoreTexts behind its first answers, the front one the first call; later calls end with
   // `status`.

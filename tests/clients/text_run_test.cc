@@ -76,6 +76,20 @@ TEST_F(TextRunTest, ATruncatedDocumentIsCutToAMessage) {
   EXPECT_EQ(Run({"classify", a}), ExitCode::kInvalid);
 }
 
+// An id takes 5 bytes at most. The last one stays, which some models keep.
+TEST_F(TextRunTest, TruncatedIdsAreCutToAMessage) {
+  server_.models[0].mutable_limits()->set_message_bytes(4096);
+  constexpr int kKept = (4096 - 1024) / 5;
+  std::string ids;
+  for (int i = 0; i < 10'000; ++i) absl::StrAppend(&ids, i, " ");
+  ASSERT_EQ(Run({"classify", "--truncate", "--ids"}, ids), ExitCode::kOk) << error_;
+  const auto& sent = server_.document_requests.front().input().ids().ids();
+  ASSERT_EQ(sent.size(), kKept);
+  for (int i = 0; i < kKept - 1; ++i) ASSERT_EQ(sent[i], i);
+  EXPECT_EQ(sent[kKept - 1], 9'999);
+  EXPECT_EQ(Run({"classify", "--ids"}, ids), ExitCode::kInvalid);
+}
+
 TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
   EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kInvalid);
   EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
@@ -266,6 +280,22 @@ TEST_F(TextRunTest, ARunOutlivesItsServer) {
 TEST_F(TextRunTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {
   server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
   EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
+}
+
+TEST_F(TextRunTest, ADocumentWithTooManyTokensForALanguageModelHasAHint) {
+  server_.models.front().clear_classifier();
+  std::string message = "number of tokens of input is 9; it must be in [1, 8]";
+  server_.score_document = [&](const v1::ScoreTextsRequest& /*request*/) {
+    v1::ScoreTextsResponse answer;
+    answer.mutable_error()->set_code(3);
+    answer.mutable_error()->set_message(message);
+    return answer;
+  };
+  EXPECT_EQ(Run({"score"}, "ninebytes"), ExitCode::kInvalid);
+  EXPECT_THAT(error_, HasSubstr("[1, 8]. Start the server with a larger --max-prompt-tokens, or split the document\n"));
+  message += " (more with truncate, which reads the first 8)";
+  EXPECT_EQ(Run({"score"}, "ninebytes"), ExitCode::kInvalid);
+  EXPECT_THAT(error_, HasSubstr("reads the first 8)\n"));
 }
 
 TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {

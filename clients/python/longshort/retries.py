@@ -1,5 +1,5 @@
-"""The retry policy of failed calls, which is also that of clients/cpp/retries.h. The clock and the random numbers are
-parameters, for tests."""
+"""The retry policy of failed calls, which is also that of clients/cpp/retries.h but for a refused first connection. The
+clock and the random numbers are parameters, for tests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from numbers import Real
 from longshort import errors
 from longshort.errors import LongshortError
 
-# gRPC's messages for handshake errors that a retry will not fix.
-_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Hostname Verification Check failed")
+# gRPC's messages for handshake errors that a retry will not fix, with BoringSSL and with OpenSSL.
+_LASTING = (
+    "CERTIFICATE_VERIFY_FAILED",
+    "certificate verify failed",
+    "WRONG_VERSION_NUMBER",
+    "wrong version number",
+    "Hostname Verification Check failed",
+)
 # gRPC's messages for connections that were lost after they had been established.
 _LOST = ("reset", "RST_STREAM", "Socket closed", "closed by peer", "Broken pipe", "watchdog", "End of TCP stream")
 # A connection that is lost after a silence of this many seconds, and again after about the same, is probably closed by

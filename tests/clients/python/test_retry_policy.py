@@ -42,6 +42,8 @@ def attempts(policy: RetryPolicy, timeout: float, clock: Clock, draw: float = 0.
         (IN_USE, False, True),
         (longshort.Unavailable("gone", may_retry=False), True, False),
         (longshort.Unavailable("Ssl handshake failed: CERTIFICATE_VERIFY_FAILED"), True, False),
+        (longshort.Unavailable("SSL routines::certificate verify failed"), True, False),
+        (longshort.Unavailable("SSL routines::wrong version number"), True, False),
         *(
             (errors.of_code(code, "x", retry_after=1.0), True, False)
             for code in grpc.StatusCode

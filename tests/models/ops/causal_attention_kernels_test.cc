@@ -11,7 +11,7 @@
 #include "models/ops/products/packed_matrix.h"
 #include "tests/models/ops/instruction_set_name.h"
 
-namespace longshort::models::cpu::kernels_causal_attention_test {
+namespace longshort::models::cpu::causal_attention_kernels_test {
 
 float Widen(float value) { return value; }
 float Widen(BFloat16 value) {
@@ -343,4 +343,4 @@ TEST(TileAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
   }
 }
 
-}  // namespace longshort::models::cpu::kernels_causal_attention_test
+}  // namespace longshort::models::cpu::causal_attention_kernels_test

@@ -6,7 +6,7 @@
 #include "ATen/ATen.h"
 #include "gtest/gtest.h"
 
-namespace longshort::models::attention_causal_attention_test {
+namespace longshort::models::causal_attention_test {
 
 // A problem whose first query, at position `position` of a stream, begins a chunk.
 struct Problem {
@@ -136,4 +136,4 @@ TEST(CausalAttention, HasGradientsOfAllItsArguments) {
   }
 }
 
-}  // namespace longshort::models::attention_causal_attention_test
+}  // namespace longshort::models::causal_attention_test

@@ -12,7 +12,7 @@
 #include "models/ops/layers/positions.h"
 #include "tests/models/ops/factory_calls.h"
 
-namespace longshort::models::attention_devices_test {
+namespace longshort::models::devices_test {
 
 using ::testing::Contains;
 using ::testing::IsEmpty;
@@ -63,4 +63,4 @@ TEST(AttentionDevices, OfTheOpOfGrids) {
   }
 }
 
-}  // namespace longshort::models::attention_devices_test
+}  // namespace longshort::models::devices_test

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/ops/instruction_set_name.h"
 
-namespace longshort::models::cpu::kernels_document_attention_test {
+namespace longshort::models::cpu::document_attention_kernels_test {
 
 constexpr float kQueryScale = 0.75F;
 
@@ -160,4 +160,4 @@ TEST(DocumentAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
   }
 }
 
-}  // namespace longshort::models::cpu::kernels_document_attention_test
+}  // namespace longshort::models::cpu::document_attention_kernels_test

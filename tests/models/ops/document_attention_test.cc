@@ -10,7 +10,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 
-namespace longshort::models::attention_document_attention_test {
+namespace longshort::models::document_attention_test {
 
 // Documents of 1 to 60 tokens, a quarter of the tokens masked, with random queries, keys, values, shared keys and
 // shared values.
@@ -101,4 +101,4 @@ TEST(DocumentAttention, CountsThePairsThatSeeEachOther) {
   EXPECT_EQ(AttentionMultiplyAdds(packed, 4, 6), 2 * (3 + 3 + 2 + 3 * 4) * 6);
 }
 
-}  // namespace longshort::models::attention_document_attention_test
+}  // namespace longshort::models::document_attention_test

@@ -15,7 +15,7 @@
 #include "models/ops/layers/positions.h"
 #include "tests/models/ops/instruction_set_name.h"
 
-namespace longshort::models::attention_grid_attention_test {
+namespace longshort::models::grid_attention_test {
 
 constexpr double kTolerance = 1e-5;
 
@@ -135,4 +135,4 @@ TEST(GridAttention, LeavesOtherTypesAndNoWindowToTheReference) {
   EXPECT_FALSE(CanAttendGrids(problem.rows, problem.window));
 }
 
-}  // namespace longshort::models::attention_grid_attention_test
+}  // namespace longshort::models::grid_attention_test

@@ -16,7 +16,7 @@
 #include "models/train/parameters.h"
 #include "tests/models/families/text_classifier/random_text_model.h"
 
-namespace longshort::models::classifiers_layer_halves_test {
+namespace longshort::models::layer_halves_test {
 
 // A network in one precision, and a batch of documents with their classes. Around the kernels' blocks of rows.
 class Problem {
@@ -104,4 +104,4 @@ TEST(LayerHalves, TrainAsTheReferenceInDouble) {
   EXPECT_LT(last, first / 2);
 }
 
-}  // namespace longshort::models::classifiers_layer_halves_test
+}  // namespace longshort::models::layer_halves_test

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace longshort::models::attention_segment_attention_test {
+namespace longshort::models::segment_attention_test {
 
 struct Case {
   SegmentGrid grid;
@@ -105,4 +105,4 @@ TEST(SegmentAttention, HasTheGradientsOfTheReferenceInDouble) {
   }
 }
 
-}  // namespace longshort::models::attention_segment_attention_test
+}  // namespace longshort::models::segment_attention_test

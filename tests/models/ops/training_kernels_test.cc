@@ -15,7 +15,7 @@
 #include "models/ops/segment_attention/segment_attention_kernels.h"
 #include "tests/models/ops/instruction_set_name.h"
 
-namespace longshort::models::cpu::kernels_training_kernels_test {
+namespace longshort::models::cpu::training_kernels_test {
 
 // More than a block.
 constexpr int64_t kRows = 100;
@@ -229,4 +229,4 @@ TEST(TrainingKernels, GiveTheSameOnEveryInstructionSet) {
   }
 }
 
-}  // namespace longshort::models::cpu::kernels_training_kernels_test
+}  // namespace longshort::models::cpu::training_kernels_test

@@ -143,6 +143,26 @@ TEST(AbuseDetector, EachOpenCallMayFillItsWindow) {
   EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
+TEST(AbuseDetector, ACallThatEndedMayHaveFilledItsWindow) {
+  Watched connection;
+  connection.calls = {.begun = 1, .open = 1};
+  connection.bytes = {.received = 64 * 1024, .taken = 13};
+  EXPECT_EQ(connection.Look(), std::nullopt);
+  connection.bytes.received += 900'000;
+  connection.calls.open = 0;  // its deadline has passed
+  EXPECT_EQ(connection.Look(), std::nullopt);
+  connection.bytes.received += 500'000;
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kBytes));
+}
+
+TEST(AbuseDetector, BytesThatAreNotReadYetMayBeginCalls) {
+  Watched connection;
+  connection.bytes = {.received = kMiB, .unread = kMiB - 1000};
+  EXPECT_EQ(connection.Look(), std::nullopt);
+  connection.bytes.unread = 0;
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kBytes));
+}
+
 TEST(AbuseDetector, WindowUpdatesOfAReaderAreNoOffence) {
   Watched connection;
   connection.calls = {.open = 1, .messages = 1};

@@ -40,6 +40,14 @@ struct Pair {
   }
 };
 
+// Sends so many bytes, and reads them at the other end, as gRPC does.
+void SendAndRead(const Pair& pair, int64_t count) {
+  const std::string bytes(count, 'x');
+  ASSERT_EQ(send(pair.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  std::string read(count, '\0');
+  ASSERT_EQ(recv(pair.server.number(), read.data(), read.size(), MSG_WAITALL), static_cast<ssize_t>(read.size()));
+}
+
 TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   std::atomic<int64_t> open = -1;
   absl::Notification reported;
@@ -60,8 +68,7 @@ TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   { const Descriptor gone = std::move(leaving.server); }
   while (open != 2) std::this_thread::yield();
 
-  const std::string bytes(80'000, 'x');
-  ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  SendAndRead(greedy, 80'000);
   ASSERT_TRUE(reported.WaitForNotificationWithTimeout(kPatience));
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].why, AbuseKind::kBytes);
@@ -115,8 +122,7 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   rlimit none = before;
   none.rlim_cur = 3;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const std::string bytes(80'000, 'x');
-  ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  SendAndRead(greedy, 80'000);
   const absl::Time end = absl::Now() + kPatience;
   // At least one poll a second.
   for (const int64_t seen = looks; looks < seen + 6 && absl::Now() < end;) absl::SleepFor(absl::Milliseconds(1));

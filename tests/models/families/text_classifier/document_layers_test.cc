@@ -19,7 +19,7 @@
 #include "tests/models/families/text_classifier/random_text_model.h"
 #include "tests/models/ops/instruction_set_name.h"
 
-namespace longshort::models::classifiers_document_layers_test {
+namespace longshort::models::document_layers_test {
 
 // Documents at and around the kernels' 64 rows, of several blocks in a piece, and with masked tokens.
 constexpr int64_t kLengths[] = {1, 2, 17, 63, 64, 65, 131, 700};
@@ -132,4 +132,4 @@ TEST(DocumentLayers, AreNotForGradientsConvolutionsAndWideLayers) {
   EXPECT_FALSE(Problem(config, 1).CanBeFused());
 }
 
-}  // namespace longshort::models::classifiers_document_layers_test
+}  // namespace longshort::models::document_layers_test

@@ -1,13 +1,14 @@
+#include "clients/cpp/image_run.h"
+
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "clients/cpp/image_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::client::image_batches_test {
+namespace longshort::client::image_run_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -76,4 +77,4 @@ TEST_F(ImageBatchesTest, ImagesThatAreTooLargeOrUnreadableAreErrorsAndNotSent) {
   EXPECT_EQ(batch.statuses[3].code(), absl::StatusCode::kNotFound);
 }
 
-}  // namespace longshort::client::image_batches_test
+}  // namespace longshort::client::image_run_test
