@@ -1,5 +1,7 @@
-"""The retry policy of failed calls, which is also that of clients/cpp/retries.h but for a refused first connection. The
-clock and the random numbers are parameters, for tests."""
+"""The retry policy of failed calls, with the clock and the random numbers as parameters for tests.
+
+It is also that of clients/cpp/retries.h, which does not repeat a refused first connection.
+"""
 
 from __future__ import annotations
 
