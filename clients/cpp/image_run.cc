@@ -84,10 +84,10 @@ ImageBatch ImageBatches::Next() {
         waiting_ = std::move(image);
         break;
       }
-      batch.images.Add()->set_encoded(*std::move(image));
     }
     batch.names.push_back(names_[next_]);
     batch.statuses.push_back(image.status());
+    if (image.ok()) batch.images.Add()->set_encoded(*std::move(image));
   }
   return batch;
 }

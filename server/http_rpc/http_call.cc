@@ -13,6 +13,7 @@
 #include "server/http/content_coding.h"
 #include "server/http/http_status.h"
 #include "server/rpc/call_metadata.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 namespace {

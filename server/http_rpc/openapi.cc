@@ -213,13 +213,13 @@ const ErrorForm kConnectErrors = {.name = "ConnectError",
 const ErrorForm kTextErrors = {
     .name = "TextError", .help = "An error as text.", .content = {.media_type = kText, .type = "string"}};
 
-HttpOperation OfPort(const char* path, const char* id, const char* summary, HttpContent answer) {
+HttpOperation OfPort(const char* path, const char* id, const char* summary, const HttpContent& answer) {
   return {.method = "get",
           .path = path,
           .tag = "Server",
           .id = id,
           .summary = summary,
-          .answers = {std::move(answer)},
+          .answers = {answer},
           .errors = &kTextErrors,
           .is_public = true};
 }

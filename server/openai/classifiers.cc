@@ -286,6 +286,7 @@ absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, c
     const bool is_single = result->images.size() == 1;
     return PredictAnswer(is_single, [result = *std::move(result)] {
       std::vector<const Classification*> results;
+      results.reserve(result.images.size());
       for (const absl::StatusOr<Classification>& image : result.images) results.push_back(&*image);
       return results;
     });
@@ -324,6 +325,7 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request, const A
     LS_RETURN_IF_ERROR(result.status());
     return PredictAnswer(is_single, [result = *std::move(result)] {
       std::vector<const Classification*> results;
+      results.reserve(result.texts.size());
       for (const ScoredText& text : result.texts) {
         results.push_back(&std::get<TextClassification>(text.result).classification);
       }
