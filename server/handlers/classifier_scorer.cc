@@ -210,10 +210,10 @@ class EmbeddingScorer final : public ClassifierScorer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(std::shared_ptr<const core::ServedClassifier> model,
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(const std::shared_ptr<const core::ServedClassifier>& model,
                                                             const ScoreOptions& options, const CallNames& names) {
   LS_ASSIGN_OR_RETURN(const ClassOptions classes, ReadClassAnswer(options.classes, model->info, names));
-  return std::make_unique<ClassScorer>(std::move(model), classes, options.truncate, names);
+  return std::make_unique<ClassScorer>(model, classes, options.truncate, names);
 }
 
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,

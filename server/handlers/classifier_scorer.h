@@ -12,7 +12,7 @@ namespace longshort::server {
 // REQUIRES: the model takes texts.
 
 // Errors: INVALID_ARGUMENT for an option that is out of range, FAILED_PRECONDITION if the model has no head.
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(std::shared_ptr<const core::ServedClassifier> model,
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(const std::shared_ptr<const core::ServedClassifier>& model,
                                                             const ScoreOptions& options, const CallNames& names);
 // Errors: those of OutputOf (embedding.h).
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,

@@ -80,7 +80,7 @@ HttpResponse WithoutCertificate() {
 // "host" of "host", "host:port" and, for addresses of IPv6, "[host]:port". Empty for all else.
 std::string HostOf(std::string_view authority) {
   const size_t end = authority.starts_with('[') ? authority.find(']') + 1 : authority.find(':');
-  const std::string host(authority.substr(0, end));
+  std::string host(authority.substr(0, end));
   const std::string_view rest = authority.substr(std::min(end, authority.size()));
   const bool has_port = rest.starts_with(':') && absl::c_all_of(rest.substr(1), [](char c) {
                           return absl::ascii_isdigit(static_cast<unsigned char>(c));

@@ -254,16 +254,16 @@ awaitable<void> HttpStream::ShutDown() {
     co_await socket_.async_wait(HttpSocket::wait_write, use_awaitable);
   }
   boost::system::error_code ignored;
-  socket_.shutdown(HttpSocket::shutdown_send, ignored);
+  static_cast<void>(socket_.shutdown(HttpSocket::shutdown_send, ignored));
 }
 
 void HttpStream::Close() {
   is_closed_ = true;
   boost::system::error_code ignored;
   if (in_handshake_task_) {
-    socket_.shutdown(HttpSocket::shutdown_both, ignored);
+    static_cast<void>(socket_.shutdown(HttpSocket::shutdown_both, ignored));
   } else {
-    socket_.close(ignored);
+    static_cast<void>(socket_.close(ignored));
   }
 }
 
