@@ -61,8 +61,8 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
   if (calls.has_value() && unanswered_bytes() > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
-  // An uploading client also needs window updates from the server, so it cannot continue for long without any. Calls
-  // that have ended since may have used theirs.
+  // An uploading client also needs window updates from the server, so it cannot continue for long without any. A call
+  // that has ended since then may have filled its window, too.
   const int64_t had_windows = std::max(open, open_at_sign_ + begun_ - begun_at_sign_);
   const int64_t windows = std::min(had_windows * kWindowOfCall, limits.messages_bytes);
   if (read - read_at_sign_ > limits.silent_bytes + windows) return AbuseKind::kBytes;

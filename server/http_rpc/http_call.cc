@@ -255,6 +255,7 @@ void HttpCall::SendEnd(const absl::Status& status, std::optional<CallAnswer> ans
   if (!response.ok()) response = codec_->WriteError(response.status());
   AddFields(status, *response);
   EncodeContent(exchange_->request(), *response);
+  response->body.shrink_to_fit();  // it may have grown to twice its size
   record().answers().SetHeld(static_cast<int64_t>(response->body.capacity()));
   record().answers().SetWaiting(true);
   exchange_->Answer(*std::move(response), std::move(done));

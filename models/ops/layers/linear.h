@@ -32,7 +32,7 @@ struct Linear {
 
   int64_t outputs() const { return packed != nullptr ? packed->outputs() : weight.size(0); }
   int64_t inputs() const { return packed != nullptr ? packed->inputs() : weight.size(1); }
-  // Of one row.
+  // The multiply-adds of one row.
   int64_t multiply_adds() const { return outputs() * inputs(); }
   bool defined() const { return packed != nullptr || weight.defined(); }
 

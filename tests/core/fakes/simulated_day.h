@@ -142,7 +142,7 @@ class SimulatedDay {
   virtual void RunRound(absl::Time end) = 0;
   virtual bool busy() const = 0;
   virtual void CheckNothingIsLeft() = 0;
-  // Of what does not end with its calls.
+  // The heap bytes of the parts that outlive their calls.
   virtual int64_t HeapBytes() = 0;
 
   FakeClock clock_;
