@@ -54,8 +54,8 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   limits.connection_bytes = connections.bytes / connections.number;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
-  // gRPC itself ends calls whose messages are incomplete at messages_bytes.
-  limits.all_idle_bytes = limits.messages_bytes + limits.messages_bytes / 4;
+  // At messages_bytes gRPC would first close the connections that have no call, which are others'.
+  limits.all_idle_bytes = limits.messages_bytes - limits.messages_bytes / 4;
   constexpr int64_t kBytesOfCallNotBegun = 32 << 10;
   limits.calls_not_begun = limits.messages_bytes / 2 / kBytesOfCallNotBegun;
   return limits;

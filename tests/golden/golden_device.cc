@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "models/device/gpu_loss.h"
 #if defined(LONGSHORT_CUDA_GPU)
 #include "models/gpu_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)

@@ -1,5 +1,6 @@
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
+#include "models/device/gpu_loss.h"
 #include "models/gpu_backends.h"
 
 namespace longshort::models::cuda_backends_test {

@@ -14,6 +14,7 @@
 #include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/device/gpu_loss.h"
 #include "models/families/text_classifier/text_layer.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/families/vil/vil_attention.h"

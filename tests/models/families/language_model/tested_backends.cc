@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "models/device/gpu_loss.h"
 #include "models/families/language_model/backend.h"
 #if defined(LONGSHORT_CUDA_GPU)
 #include "models/gpu_backends.h"

@@ -28,7 +28,14 @@ def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, 
     wanted, rows = hashes(tmp_path / "whole"), read_rows(tmp_path / "whole")
     assert len(rows) == 150 and len(read_errors(tmp_path / "whole")) == 4
     assert [row["ordinal"] for row in rows] == [i for i, line in enumerate(lines) if line != b"broken"]
-    command = [sys.executable, "-m", "clients.python.batch.crash_runs", address(repeatable), str(path), str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "clients.python.batch.output.crash_runs",
+        address(repeatable),
+        str(path),
+        str(tmp_path),
+    ]
     done = subprocess.run(
         [*command, str(KILLS), "1"],
         cwd=Path(__file__).parents[4],
