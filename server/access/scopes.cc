@@ -37,7 +37,7 @@ absl::Status ReadScopes(std::string_view text, ScopeSet* scopes) {
     const auto* const scope =
         std::find_if(kScopes.begin(), kScopes.end(), [name](Scope candidate) { return name == NameOf(candidate); });
     if (scope == kScopes.end() || scopes->Has(*scope)) {
-      return FieldError("scopes", Quoted(std::string(text)), kScopesRule);
+      return FieldError("scopes", Quoted(text), kScopesRule);
     }
     scopes->Add(*scope);
   }
@@ -52,7 +52,7 @@ absl::Status ModelPatterns::Read(std::string_view text, ModelPatterns* patterns)
     if (pattern.open) pattern.begin.pop_back();
     const bool empty = pattern.begin.empty() && !pattern.open;
     if (empty || pattern.begin.size() > kMaxNameBytes || pattern.begin.find('*') != std::string::npos) {
-      return FieldError("models", Quoted(std::string(text)),
+      return FieldError("models", Quoted(text),
                         "names separated by commas, each of 1 to 256 bytes and without *, except at its end");
     }
     read.all_ |= pattern.open && pattern.begin.empty();

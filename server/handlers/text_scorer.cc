@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const cor
   constexpr char kKind[] = "classifier";
   LS_RETURN_IF_ERROR(CheckUnset("token_log_probabilities", options.token_log_probabilities ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_alternatives", options.top_alternatives, names, kKind));
-  if (!options.embedding.has_value()) return MakeClassScorer(std::move(model), options, names);
+  if (!options.embedding.has_value()) return MakeClassScorer(model, options, names);
   if (options.classes.top_k != 0 || options.classes.all_logits) {
     return absl::InvalidArgumentError(absl::StrCat(names.Of("embedding"), " is set with ", names.Of("top_k"), " or ",
                                                    names.Of("all_logits"), "; an embedding has no classes"));
