@@ -41,6 +41,7 @@ if(LONGSHORT_TORCH)
     OPTIONS ${LONGSHORT_TORCH_TEST_OPTIONS} ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_grpc_headers
     HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++ OPTIONS ${LONGSHORT_EDGE_OPTIONS})
+  _longshort_precompiled(longshort_grpc_call_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
     DEPENDS gRPC::grpc++ GTest::gmock
@@ -59,7 +60,11 @@ function(longshort_use_precompiled name)
   elseif(TARGET longshort_grpc_headers AND
     (LONGSHORT_AT_THE_EDGE OR ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server|longshort_clients"))
     string(APPEND _set _grpc)
-    target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
+    if(LONGSHORT_IN_EACH_CALL)
+      string(APPEND _set _call)
+    else()
+      target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
+    endif()
   endif()
   if("GTest::gmock" IN_LIST ARGN)
     string(APPEND _set _test)

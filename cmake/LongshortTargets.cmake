@@ -5,10 +5,13 @@
 # release. The tested code is compiled as in the rest of the build.
 set(LONGSHORT_TEST_OPTIONS -O0 $<$<CONFIG:RelWithDebInfo>:-fno-sanitize=undefined>)
 set(LONGSHORT_TORCH_TEST_OPTIONS ${LONGSHORT_TEST_OPTIONS} $<$<CONFIG:Release>:-O1>)
-# The protocols, the clients and generated messages take two thirds of the time to compile with -O1, and the identity model is
-# served as fast. The engines and the kernels keep -O3. With -O1, GCC 12 takes the empty functions of std::function for
+# The protocols, the clients and generated messages take two thirds of the time to compile with -O1. Inlining small functions,
+# which -O1 does not, takes 3 % more, and saves 6 % of the instructions of a small call. The engines, the kernels and what each
+# call by gRPC runs through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions of std::function for
 # uninitialized.
-set(LONGSHORT_EDGE_OPTIONS $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
+set(LONGSHORT_EDGE_OPTIONS
+  $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Release>:-findirect-inlining>
+  $<$<CONFIG:Release>:-fstrict-aliasing> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
 set(LONGSHORT_WARNINGS -Wall -Wextra -Werror)
 # When GCC 12 inlines code from a precompiled header, it no longer knows that it is the standard library's, and warns of moved
 # and joined strings. The sanitizers find real errors of this kind.

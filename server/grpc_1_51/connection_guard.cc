@@ -164,6 +164,7 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
   if (connection.moving) {
     connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0 || !Rest(connection);
   }
+  received_since_count_ += bytes->received - connection.bytes.received;
   if (bytes->received != connection.bytes.received || bytes->taken != connection.bytes.taken) {
     connection.active = time.now;
   }
@@ -177,13 +178,19 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
 
 void ConnectionGuard::EndCallsNotBegun(absl::Time now) {
   if (handlers_.begun == nullptr) return;
+  // Counting takes 70 us, so it waits until there may be too many calls, and for a second at most.
+  const int64_t may_be_open = open_at_count_ + received_since_count_ / kSmallestHead;
+  if (may_be_open <= limits_.calls_not_begun && polls_ % kIdlePolls != 0) return;
   const int64_t open = calls_.CountOpen();
+  open_at_count_ = open;
+  received_since_count_ = 0;
   most_calls_ = std::max(most_calls_, open);
   if (most_calls_ - open >= kNoticedCalls && return_memory_at_ == absl::InfiniteFuture()) {
     return_memory_at_ = now + kMemoryReturnDelay;
     most_calls_ = open;
   }
-  if (open - handlers_.begun() <= limits_.calls_not_begun || now < next_count_) return;
+  if (open <= limits_.calls_not_begun || open - handlers_.begun() <= limits_.calls_not_begun) return;
+  if (now < next_count_) return;
   std::vector<std::pair<int64_t, int>> not_begun;
   for (const auto& [number, one] : connections_) {
     const std::optional<ConnectionCalls> calls = calls_.Read(one.peer);

@@ -109,6 +109,8 @@ class ConnectionGuard final {
   std::unordered_map<int, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by the socket's number
   int64_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t most_calls_ ABSL_GUARDED_BY(mutex_) = 0;                        // in memory since their memory was returned
+  int64_t open_at_count_ ABSL_GUARDED_BY(mutex_) = 0;                     // calls of all connections
+  int64_t received_since_count_ ABSL_GUARDED_BY(mutex_) = 0;              // bytes
   absl::Time next_count_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of each connection's calls
   std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);                      // since the last report
   absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
