@@ -24,6 +24,8 @@ const char* AbuseKindName(AbuseKind abuse) {
       return "stalled";
     case AbuseKind::kRoom:
       return "room";
+    case AbuseKind::kPace:
+      return "pace";
   }
   return "";
 }

@@ -25,10 +25,11 @@
 
 namespace longshort::server {
 
-// The last one is no abuse by itself: the connection makes room for another one.
-enum class AbuseKind { kCalls, kBytes, kPings, kStalled, kRoom };
+// The last two are no abuse by themselves: the connection makes room for another one, or too many new ones of an
+// abusive address wait (ArrivalPace).
+enum class AbuseKind { kCalls, kBytes, kPings, kStalled, kRoom, kPace };
 
-// The name in metrics and the log: "calls", "bytes", "pings", "stalled", "room".
+// The name in metrics and the log: "calls", "bytes", "pings", "stalled", "room", "pace".
 const char* AbuseKindName(AbuseKind abuse);
 
 struct AbuseLimits {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/freed_memory.h"
+#include "server/access/client_address.h"
 
 namespace longshort::server {
 namespace {
@@ -53,11 +54,22 @@ absl::Status ConnectionGuard::Start() {
   return thread_.Start("the thread that guards connections", {.interval = kInterval, .run = [this] { Poll(); }});
 }
 
+std::optional<absl::Time> ConnectionGuard::Admit(int socket) {
+  const std::string peer = PeerOf(socket);
+  const absl::Time now = MonotonicNow();
+  const MutexLock lock(mutex_);
+  const std::optional<absl::Time> begin = pace_.Begin(ClientAddress(peer), now);
+  if (!begin.has_value()) ended_.push_back({.why = AbuseKind::kPace, .peer = peer});
+  return begin;
+}
+
 void ConnectionGuard::Watch(int socket) {
   const std::optional<SocketIdentity> identity = IdentityOf(socket);
   if (!identity.has_value()) return;
+  const std::string peer = PeerOf(socket);
   Connection connection{.socket = *identity,
-                        .peer = PeerOf(socket),
+                        .peer = peer,
+                        .client = ClientAddress(peer),
                         .detector = {},
                         .bytes = {},
                         .moving = true,
@@ -72,14 +84,13 @@ void ConnectionGuard::Watch(int socket) {
 
 void ConnectionGuard::MakeRoom() {
   constexpr int64_t kPartAtOnce = 64;  // of all, so that a flood of connections does not search all for each
-  const auto address = [](const Connection& one) { return std::string_view(one.peer).substr(0, one.peer.rfind(':')); };
   std::unordered_map<std::string_view, int64_t> clients;
-  for (const auto& [number, one] : connections_) ++clients[address(one)];
+  for (const auto& [number, one] : connections_) ++clients[one.client];
   const auto largest = std::max_element(clients.begin(), clients.end(),
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<std::pair<absl::Time, int>> idle;
   for (const auto& [number, one] : connections_) {
-    if (address(one) == largest->first) idle.emplace_back(one.active, number);
+    if (one.client == largest->first) idle.emplace_back(one.active, number);
   }
   std::sort(idle.begin(), idle.end());
   idle.resize(std::min<size_t>(idle.size(), 1 + limits_.connections / kPartAtOnce));
@@ -98,6 +109,7 @@ bool ConnectionGuard::Sever(Connection& connection, AbuseKind why, absl::Time no
                     .received_bytes = connection.bytes.received,
                     .idle_bytes = connection.detector.idle_bytes(),
                     .open_calls = open_calls});
+  if (why != AbuseKind::kRoom) pace_.Abused(connection.client, why, now);
   ReturnMemoryOf(connection, now);
   return true;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "server/grpc_1_51/abuse_detector.h"
+#include "server/grpc_1_51/arrival_pace.h"
 #include "server/grpc_1_51/tcp_socket.h"
 #include "server/grpc_1_51/transport_calls.h"
 #include "server/options/listening_sockets.h"
@@ -53,6 +55,9 @@ class ConnectionGuard final {
   // Errors: as Thread::Start; RESOURCE_EXHAUSTED if no descriptor is left.
   absl::Status Start();
 
+  // When gRPC may have this new connection: now, or later if its address was abusive (ArrivalPace). nullopt: never, it
+  // is to be closed.
+  std::optional<absl::Time> Admit(int socket);
   // Watches this connection until it is closed. REQUIRES: gRPC does not have the socket yet.
   void Watch(int socket);
 
@@ -60,6 +65,7 @@ class ConnectionGuard final {
   struct Connection {
     SocketIdentity socket;
     std::string peer;
+    std::string client;  // its address
     AbuseDetector detector;
     ConnectionBytes bytes;
     bool moving = true;  // polled each time
@@ -112,7 +118,8 @@ class ConnectionGuard final {
   int64_t open_at_count_ ABSL_GUARDED_BY(mutex_) = 0;                     // calls of all connections
   int64_t received_since_count_ ABSL_GUARDED_BY(mutex_) = 0;              // bytes
   absl::Time next_count_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of each connection's calls
-  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);                      // since the last report
+  ArrivalPace pace_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // since the last report
   absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::vector<Closing> closing_ ABSL_GUARDED_BY(mutex_);
   absl::Time return_memory_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // freed memory

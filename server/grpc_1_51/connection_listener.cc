@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,7 +24,7 @@ namespace {
 // Descriptors reserved for other files; at most a quarter of all.
 constexpr int64_t kReserved = 128;
 // Interval for retrying accept while no descriptor is left at all.
-constexpr int kRetryAcceptMilliseconds = 100;
+constexpr absl::Duration kRetryAccept = absl::Milliseconds(100);
 // Connections accepted before the listener checks whether it should end.
 constexpr int kMaxAtOnce = 64;
 // Rounds of accepting at the end: enough for the queued connections, but finite if more keep arriving.
@@ -92,9 +93,11 @@ void ConnectionListener::Accept() {
   bool has_room = true;
   absl::Time next_log = absl::InfinitePast();
   while (true) {
-    const int max_milliseconds = !has_room      ? kRetryAcceptMilliseconds
-                                 : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kRefusalLogInterval))
-                                                : -1;
+    absl::Duration wait = HandOverWaiting();
+    if (!has_room) wait = std::min(wait, kRetryAccept);
+    if (refused_ > 0) wait = std::min(wait, kRefusalLogInterval);
+    const int max_milliseconds =
+        wait == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
     const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, max_milliseconds);
     if (ready > 0 && sockets[0].revents != 0) return AcceptLast({sockets.begin() + 1, sockets.end()});
     has_room = true;
@@ -121,10 +124,30 @@ bool ConnectionListener::AcceptFrom(int listening) {
     if (connection.number() >= first_reserved_) {
       ++refused_;
     } else {
-      handlers_.accepted(connection.Release());
+      Admit(std::move(connection));
     }
   }
   return true;
+}
+
+void ConnectionListener::Admit(Descriptor connection) {
+  const absl::Time now = MonotonicNow();
+  const std::optional<absl::Time> begin = handlers_.admitted == nullptr ? now : handlers_.admitted(connection.number());
+  if (!begin.has_value()) return;
+  if (*begin > now) {
+    waiting_.emplace(*begin, std::move(connection));
+  } else {
+    handlers_.accepted(connection.Release());
+  }
+}
+
+absl::Duration ConnectionListener::HandOverWaiting() {
+  const absl::Time now = MonotonicNow();
+  while (!waiting_.empty() && waiting_.begin()->first <= now) {
+    handlers_.accepted(waiting_.begin()->second.Release());
+    waiting_.erase(waiting_.begin());
+  }
+  return waiting_.empty() ? absl::InfiniteDuration() : waiting_.begin()->first - now;
 }
 
 }  // namespace longshort::server

@@ -9,12 +9,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/thread.h"
 #include "server/options/listening_sockets.h"
 #include "server/options/server_options.h"
@@ -32,6 +35,8 @@ class ConnectionListener final {
  public:
   // Called by the listener's thread.
   struct Handlers {
+    // When this connection may be handed over, and nullopt if it is to be closed. Null: at once.
+    std::function<std::optional<absl::Time>(int socket)> admitted = nullptr;
     // A connection's non-blocking socket; the handler takes ownership.
     std::function<void(int socket)> accepted;
     // The number of connections refused since the last report, at most once a second.
@@ -62,12 +67,17 @@ class ConnectionListener final {
   void AcceptLast(std::vector<pollfd> listening);
   // Accepts some connections of one socket. Returns whether descriptors are left.
   bool AcceptFrom(int listening);
+  // Hands the connection over, or has it wait for its time.
+  void Admit(Descriptor connection);
+  // Hands over the connections whose time has come. Returns the time until the next one.
+  absl::Duration HandOverWaiting();
 
   NamedAddress name_;
   ListeningSockets listening_;
-  Descriptor wake_;             // readable when the listener must end
-  int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
-  int64_t refused_ = 0;         // since the last report
+  Descriptor wake_;                                // readable when the listener must end
+  int64_t first_reserved_ = 0;                     // descriptors from this number on are not for connections
+  int64_t refused_ = 0;                            // since the last report
+  std::multimap<absl::Time, Descriptor> waiting_;  // accepted, by the time when they may be handed over
   Handlers handlers_;
   Thread thread_;
 };

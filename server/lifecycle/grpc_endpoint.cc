@@ -164,7 +164,8 @@ ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers(int64_t bytes_of_connectio
 
 absl::Status GrpcEndpoint::StartListening() {
   LS_RETURN_IF_ERROR(guard_.Start());
-  return listener_->Start({.accepted =
+  return listener_->Start({.admitted = [this](int socket) { return guard_.Admit(socket); },
+                           .accepted =
                                [this](int socket) {
                                  guard_.Watch(socket);
                                  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

@@ -13,7 +13,7 @@ namespace longshort::server {
 MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
     : latency_buckets(std::move(latency_bucket_bounds)) {
   // Series begin at 0, so that the first event is an increase.
-  for (const char* reason : {"calls", "bytes", "pings", "stalled", "room", "failure"})
+  for (const char* reason : {"calls", "bytes", "pings", "stalled", "room", "pace", "failure"})
     closed_connections.Add({{"reason", reason}});
   NewGauges("longshort_build_info", "Always 1; the labels have the version and the compiler")
       .Add({{"version", std::string(kVersion)}, {"compiler", __VERSION__}})

@@ -8,12 +8,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "server/options/listening_sockets.h"
 
 namespace longshort::server::connection_guard_test {
@@ -61,6 +63,8 @@ TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
                              }});
   ASSERT_TRUE(guard.Start().ok());
   Pair quiet, greedy, leaving;
+  const std::optional<absl::Time> begin = guard.Admit(quiet.server.number());
+  EXPECT_LE(begin, MonotonicNow());
   guard.Watch(quiet.server.number());
   guard.Watch(greedy.server.number());
   guard.Watch(leaving.server.number());
@@ -77,6 +81,7 @@ TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   char received = 0;
   EXPECT_EQ(recv(greedy.client.number(), &received, 1, 0), -1);
   EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_GT(guard.Admit(quiet.server.number()), MonotonicNow()) << "a new connection of this address waits";
 
   while (open != 1) std::this_thread::yield();
   EXPECT_EQ(send(quiet.client.number(), "x", 1, 0), 1);

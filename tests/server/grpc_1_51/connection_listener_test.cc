@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -65,6 +67,33 @@ TEST(ConnectionListener, HandsOverConnections) {
     EXPECT_EQ(recv(client.number(), &received, 1, 0), 1);
     EXPECT_EQ(received, 'x');
   }
+}
+
+TEST(ConnectionListener, HandsConnectionsOverAtTheirTimeOrClosesThem) {
+  auto listener = ConnectionListener::Bind({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listener.ok());
+  int arrived = 0;
+  absl::Time handed_over, begin;
+  absl::Notification came;
+  ASSERT_TRUE((*listener)
+                  ->Start({.admitted = [&](int) -> std::optional<absl::Time> {
+                             if (++arrived == 1) return std::nullopt;
+                             return begin = MonotonicNow() + absl::Milliseconds(30);
+                           },
+                           .accepted =
+                               [&](int socket) {
+                                 close(socket);
+                                 handed_over = MonotonicNow();
+                                 came.Notify();
+                               },
+                           .refused = {}})
+                  .ok());
+  const Descriptor closed = Connect((*listener)->address().port);
+  char received = 0;
+  EXPECT_EQ(recv(closed.number(), &received, 1, 0), 0);
+  const Descriptor waiting = Connect((*listener)->address().port);
+  ASSERT_TRUE(came.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_GE(handed_over, begin);
 }
 
 // Who names the IPv4 addresses may have a firewall for these only.
