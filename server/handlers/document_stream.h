@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "base/budget.h"
 #include "base/mutex.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
 

@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
+#include "server/call/stream_events.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/embed_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
-#include "server/handlers/stream_events.h"
 
 namespace longshort::server {
 

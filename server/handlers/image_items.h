@@ -10,7 +10,7 @@
 #include "core/registry/served_model.h"
 #include "core/requests/classification_request.h"
 #include "models/classifier.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
 #include "server/calls/call_parts.h"
 
 namespace longshort::server {

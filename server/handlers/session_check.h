@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/session/session.h"
 #include "core/session/session_store.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
 #include "server/calls/call_names.h"
 
 namespace longshort::server {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
 

@@ -14,10 +14,10 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/grpc_1_51/grpc_workarounds.h"
-#include "server/longshort_v1/rpcs.h"
-#include "server/open_inference_v2/rpcs.h"
+#include "server/fronts/longshort_v1/rpcs.h"
+#include "server/fronts/open_inference/rpcs.h"
 #include "server/options/server_options.h"
+#include "server/transports/grpc_1_51/grpc_workarounds.h"
 
 namespace longshort::server {
 namespace {
@@ -84,7 +84,7 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
   }
   // gRPC would decompress a message before it checks the limit, and zeros can grow a thousandfold. The server does it
-  // (server/rpc/request_message.h).
+  // (server/call/request_message.h).
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 

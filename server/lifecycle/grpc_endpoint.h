@@ -11,15 +11,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/admission/call_environment.h"
-#include "server/grpc_1_51/connection_guard.h"
-#include "server/grpc_1_51/connection_listener.h"
+#include "server/call/call_environment.h"
 #include "server/lifecycle/tls_credentials.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
-#include "server/rpc/grpc_service.h"
-#include "server/rpc/health.h"
-#include "server/rpc/reflection.h"
+#include "server/transports/grpc/grpc_service.h"
+#include "server/transports/grpc/health.h"
+#include "server/transports/grpc/reflection.h"
+#include "server/transports/grpc_1_51/connection_guard.h"
+#include "server/transports/grpc_1_51/connection_listener.h"
 
 namespace longshort::server {
 

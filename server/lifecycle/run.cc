@@ -18,8 +18,6 @@
 #include "base/status_macros.h"
 #include "base/thread_variables.h"
 #include "longshort_version.h"
-#include "server/grpc_1_51/connection_listener.h"
-#include "server/grpc_1_51/grpc_workarounds.h"
 #include "server/lifecycle/port_file.h"
 #include "server/lifecycle/server.h"
 #include "server/lifecycle/signals.h"
@@ -27,6 +25,8 @@
 #include "server/monitoring/logger.h"
 #include "server/options/command_line.h"
 #include "server/options/machine_limits.h"
+#include "server/transports/grpc_1_51/connection_listener.h"
+#include "server/transports/grpc_1_51/grpc_workarounds.h"
 
 namespace longshort::server {
 namespace {

@@ -15,15 +15,15 @@
 #include "base/status_macros.h"
 #include "core/schedule/fair_pool.h"
 #include "server/access/client_address.h"
-#include "server/http_rpc/connect_codec.h"
-#include "server/http_rpc/openapi.h"
+#include "server/access/session_seal.h"
+#include "server/call/transfer_budget.h"
+#include "server/fronts/json/connect_codec.h"
+#include "server/fronts/json/openapi.h"
+#include "server/fronts/open_inference/rest_front.h"
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
-#include "server/open_inference_v2/rest_front.h"
 #include "server/options/devices.h"
 #include "server/options/server_options.h"
-#include "server/sessions/session_seal.h"
-#include "server/sessions/transfer_budget.h"
 
 namespace longshort::server {
 namespace {

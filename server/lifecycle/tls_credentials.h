@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "server/access/tls_files.h"
 #include "server/access/tls_watch.h"
-#include "server/grpc_1_51/memory_file.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
+#include "server/transports/grpc_1_51/memory_file.h"
 
 namespace longshort::server {
 

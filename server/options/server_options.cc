@@ -12,10 +12,10 @@
 #include "absl/time/clock.h"
 #include "base/option_values.h"
 #include "base/status_macros.h"
+#include "server/access/session_seal.h"
 #include "server/access/tls_material.h"
 #include "server/access/token_file.h"
 #include "server/options/devices.h"
-#include "server/sessions/session_seal.h"
 
 namespace longshort::server {
 namespace {

@@ -126,7 +126,7 @@ int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all);
 // Maximum bytes that the preparation threads need at once.
 int64_t DecodingBytes(const ServerOptions& options);
 
-// The memory of requests in bytes, by part (server/admission/call_memory.h).
+// The memory of requests in bytes, by part (server/call/call_memory.h).
 struct RequestMemory {
   int64_t messages = 0;     // MessageBufferBytes, without the probes
   int64_t probes = 0;       // an eighth of it

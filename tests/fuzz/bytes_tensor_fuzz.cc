@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/open_inference_v2/bytes_tensor.h"
+#include "server/fronts/open_inference/bytes_tensor.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

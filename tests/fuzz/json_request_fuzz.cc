@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/utf8.h"
-#include "server/http_rpc/json_message.h"
+#include "server/fronts/json/json_message.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

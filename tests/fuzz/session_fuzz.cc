@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/sessions/archive_format.h"
+#include "server/handlers/archive_format.h"
 #include "tests/fuzz/require.h"
 
 namespace longshort {

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
-#include "server/admission/call_record.h"
+#include "server/call/call_record.h"
+#include "server/call/stream_events.h"
 #include "server/handlers/handlers.h"
-#include "server/handlers/stream_events.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "server/http/otlp_client.h"
+#include "server/monitoring/otlp_client.h"
 
 namespace longshort::server::collector_test {
 

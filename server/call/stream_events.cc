@@ -1,0 +1,93 @@
+#include "server/call/stream_events.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+namespace longshort::server {
+namespace {
+
+constexpr size_t kMaxMergedBytes = 64 << 10;
+
+bool SaysSomething(const CompletionDelta& delta) {
+  return !delta.text.empty() || !delta.raw.empty() || !delta.tokens.empty();
+}
+
+// The approximate wire size of the delta: its own numbers, and the id, bytes, log-probability and framing of each token
+// and alternative.
+size_t WireBytes(const CompletionDelta& delta) {
+  constexpr size_t kDeltaBytes = 4;
+  constexpr size_t kTokenBytes = 16;
+  size_t tokens = delta.tokens.size();
+  for (const core::GeneratedToken& token : delta.tokens) tokens += token.alternatives.size();
+  return kDeltaBytes + delta.text.size() + delta.raw.size() + kTokenBytes * tokens;
+}
+
+void Merge(CompletionDelta from, CompletionDelta& into) {
+  into.text += from.text;
+  into.raw += from.raw;
+  into.tokens.insert(into.tokens.end(), std::make_move_iterator(from.tokens.begin()),
+                     std::make_move_iterator(from.tokens.end()));
+  into.token_count += from.token_count;
+  into.session_tokens = std::max(into.session_tokens, from.session_tokens);
+}
+
+}  // namespace
+
+void StreamEvents::Push(StreamEvent event) {
+  if (auto* start = std::get_if<StreamStart>(&event); start != nullptr) {
+    start_ = std::move(*start);
+  } else if (auto* delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
+    PushDelta(std::move(*delta));
+  } else if (auto* end = std::get_if<CompletionEnd>(&event); end != nullptr) {
+    waiting_[end->index].end = std::move(*end);
+  } else if (auto* summary = std::get_if<StreamSummary>(&event); summary != nullptr) {
+    summary_ = *summary;
+  } else {
+    keep_alive_ = true;
+  }
+}
+
+void StreamEvents::PushDelta(CompletionDelta delta) {
+  std::deque<Delta>& deltas = waiting_[delta.index].deltas;
+  const size_t bytes = WireBytes(delta);
+  waiting_bytes_ += bytes;
+  if (!deltas.empty() && deltas.back().bytes + bytes <= kMaxMergedBytes) {
+    Merge(std::move(delta), deltas.back().delta);
+    deltas.back().bytes += bytes;
+  } else {
+    deltas.push_back({std::move(delta), bytes});
+  }
+}
+
+std::optional<StreamEvent> StreamEvents::PopFrom(Waiting& waiting) {
+  if (!waiting.deltas.empty()) {
+    Delta& next = waiting.deltas.front();
+    const bool has_company = waiting.deltas.size() > 1;
+    const bool is_last = waiting.end.has_value() && next.delta.token_count > 0;
+    const bool say = SaysSomething(next.delta) || has_company || is_last;
+    if (!say && !waiting.end.has_value()) return std::nullopt;
+    CompletionDelta delta = std::move(next.delta);
+    waiting_bytes_ -= next.bytes;
+    waiting.deltas.pop_front();
+    if (say) return delta;
+  }
+  if (!waiting.end.has_value()) return std::nullopt;
+  return *std::exchange(waiting.end, std::nullopt);
+}
+
+std::optional<StreamEvent> StreamEvents::Pop() {
+  const bool keep_alive = std::exchange(keep_alive_, false);
+  if (start_.has_value()) return *std::exchange(start_, std::nullopt);
+  for (size_t tried = 0; tried < waiting_.size(); ++tried) {
+    Waiting& waiting = waiting_[turn_];
+    turn_ = (turn_ + 1) % waiting_.size();
+    if (auto popped = PopFrom(waiting); popped.has_value()) return popped;
+  }
+  if (summary_.has_value()) return *std::exchange(summary_, std::nullopt);
+  if (!keep_alive) return std::nullopt;
+  return KeepAlive();
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,372 @@
+#include "server/fronts/openai/classifiers.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "server/calls/field_error.h"
+#include "server/fronts/openai/find_model.h"
+#include "server/fronts/openai/image_body.h"
+#include "server/fronts/openai/json_request.h"
+#include "server/handlers/handlers.h"
+#include "server/transports/http/http_query.h"
+#include "server/transports/http/http_status.h"
+
+namespace longshort::server {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Values of function_to_apply.
+constexpr char kSoftmax[] = "softmax", kSigmoid[] = "sigmoid", kNone[] = "none";
+constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
+
+absl::Status ReadSequences(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+  auto& request = static_cast<openai::PredictRequest&>(message);
+  if (value.is_text()) {
+    request.set_is_string(true);
+    return json.MoveText(value, kInputForms, *request.add_inputs()->add_texts());
+  }
+  if (!value.is_list() || value.size() == 0) return value.Wrong(kInputForms);
+  const bool are_texts = value.At(0).is_text();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const JsonView one = value.At(i);
+    LS_RETURN_IF_ERROR(json.CountPart());
+    openai::PredictRequest::Sequence& sequence = *request.add_inputs();
+    if (are_texts) {
+      LS_RETURN_IF_ERROR(json.MoveText(one, "a string, as the first input", *sequence.add_texts()));
+      continue;
+    }
+    constexpr char kPair[] = "a list of one or two strings";
+    if (!one.is_list() || one.size() == 0 || one.size() > 2) return one.Wrong(kPair);
+    for (size_t k = 0; k < one.size(); ++k) {
+      LS_RETURN_IF_ERROR(json.MoveText(one.At(k), "a string", *sequence.add_texts()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Reads the field that the clients of huggingface_hub send.
+absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+  auto& request = static_cast<openai::PredictRequest&>(message);
+  if (value.is_absent()) return absl::OkStatus();
+  if (!value.is_object()) return value.Wrong("an object");
+  request.set_has_parameters(true);
+  if (const JsonView top_k = value.At("top_k"); !top_k.is_absent()) {
+    LS_ASSIGN_OR_RETURN(const int64_t number, top_k.Integer());
+    if (number < 1) return top_k.Wrong("at least 1");
+    request.set_top_k(number);
+  }
+  if (const JsonView function = value.At("function_to_apply"); !function.is_absent()) {
+    if (!function.Is(kSoftmax) && !function.Is(kSigmoid) && !function.Is(kNone)) {
+      return function.Wrong("\"softmax\", \"sigmoid\", or \"none\", for logits");
+    }
+    request.set_function_to_apply(function.value().get<std::string>());
+    if (function.Is(kNone)) request.set_raw_scores(true);
+  }
+  return absl::OkStatus();
+}
+
+constexpr char kSequencesType[] = R"({"anyOf": [
+  {"type": "string"}, {"type": "array", "items": {"type": "string"}},
+  {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2}}]})";
+constexpr char kParametersType[] = R"({"type": "object", "properties": {
+  "top_k": {"type": "integer", "minimum": 1},
+  "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]}}})";
+
+RequestBody MakePredictBody() {
+  return WithTruncation(
+      {.name = "PredictRequest",
+       .fields = {RequestField::Text("model", "The classifier. May be absent if one of its kind is served."),
+                  RequestField::Flag("raw_scores", "Whether scores are logits instead of probabilities."),
+                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, nullptr, ReadParameters},
+                  {{.name = "inputs",
+                    .type = kSequencesType,
+                    .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
+                            "classifier of images, images in base64 or data URLs.",
+                    .required = true},
+                   nullptr,
+                   ReadSequences}}});
+}
+
+// The model that a request means.
+absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(CallRecord& record,
+                                                                             const std::string& name,
+                                                                             models::ClassifierInput input) {
+  const bool is_text = input == models::ClassifierInput::kText;
+  const auto is_of_kind = [input](const core::ServedModel& served) {
+    return served.classifier() != nullptr && served.classifier()->info.input == input;
+  };
+  LS_ASSIGN_OR_RETURN(
+      const ModelReference reference,
+      ChooseModel(record, name, is_text ? "classifiers of texts" : "classifiers of images", is_of_kind));
+  return record.FindClassifier(reference);
+}
+
+// Errors: INVALID_ARGUMENT if a client of huggingface_hub wants another function than that of the model's problem type.
+absl::Status CheckFunction(const std::string& function, const models::ClassifierInfo& info, const std::string& model) {
+  const char* own = kSoftmax;
+  if (info.problem_type == models::ProblemType::kMultiLabel) own = kSigmoid;
+  if (info.problem_type == models::ProblemType::kRegression) own = kNone;
+  if (function.empty() || function == own || function == kNone) return absl::OkStatus();
+  return FieldError(
+      "parameters.function_to_apply", Quoted(function),
+      absl::StrCat(own == kNone ? "" : absl::StrCat(Quoted(own), " or "), Quoted(kNone), " for model ", model));
+}
+
+TextInput TextOf(const std::string& text) { return {.kind = TextInput::Kind::kText, .text = text}; }
+
+absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const core::ServedClassifier& model,
+                                    const ModelReference& reference) {
+  ScoreCall call{
+      .model = reference,
+      .options = {.truncate = request.truncate(),
+                  .classes = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
+                              .all_logits = request.raw_scores()}}};
+  for (int i = 0; i < request.inputs_size(); ++i) {
+    const auto& texts = request.inputs(i).texts();
+    const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
+    // An encoder that was trained on single texts could join the two, but nothing has taught it what they mean.
+    const int64_t most = model.info.trained_on_pairs ? 2 : 1;
+    if (texts.size() < model.info.documents || texts.size() > most) {
+      return FieldError(name, texts.size(),
+                        absl::StrCat(model.info.documents, most > model.info.documents ? " or 2" : "", " for model ",
+                                     reference.name, ", which was trained on ", most == 2 ? "pairs" : "single texts"));
+    }
+    if (const int first = request.inputs(0).texts_size(); texts.size() != first)
+      return FieldError(name, texts.size(), absl::StrCat(first, ", as of inputs[0]"));
+    call.texts.push_back(TextOf(texts[0]));
+    if (texts.size() > 1) call.second_texts.push_back(TextOf(texts[1]));
+  }
+  return call;
+}
+
+// The likeliest classes. `to_json` makes the JSON of one from its index, its label and its score, which is the logit if
+// the request asked for logits.
+template <typename ToJson>
+ordered_json ClassesOf(const Classification& classification, const ToJson& to_json) {
+  ordered_json classes = ordered_json::array();
+  for (const ClassProbability& one : classification.classes) {
+    const std::string label = one.label.empty() ? absl::StrCat("LABEL_", one.index) : std::string(one.label);
+    const float score = classification.logits.empty() ? one.probability : classification.logits[one.index];
+    classes.push_back(to_json(one.index, label, score));
+  }
+  return classes;
+}
+
+size_t BytesOf(const Classification& classification) {
+  constexpr size_t kClassBytes = 16;  // beside its label
+  size_t bytes = 0;
+  for (const ClassProbability& one : classification.classes) bytes += kClassBytes + one.label.size();
+  return bytes;
+}
+
+// An answer of /predict, which is written from `results`. The function holds what these view.
+template <typename ResultsOf>
+CallAnswer PredictAnswer(bool is_single, ResultsOf results_of) {
+  size_t bytes = 0;
+  for (const Classification* one : results_of()) bytes += BytesOf(*one);
+  return JsonAnswer(bytes, [is_single, results_of = std::move(results_of)] {
+    ordered_json results = ordered_json::array();
+    for (const Classification* result : results_of()) {
+      results.push_back(ClassesOf(*result, [](int32_t /*index*/, const std::string& label, float score) {
+        return ordered_json{{"score", score}, {"label", label}};
+      }));
+    }
+    return DumpJson(is_single ? results.front() : results);
+  });
+}
+
+CallAnswer ClassifyAnswer(ClassifyResult result) {
+  const size_t bytes = BytesOf(*result.images.front());
+  return JsonAnswer(bytes, [result = std::move(result)] {
+    ordered_json classes = ClassesOf(*result.images.front(), [](int32_t index, const std::string& label, float score) {
+      return ordered_json{{"index", index}, {"label", label}, {"probability", score}};
+    });
+    return DumpJson({{"model", result.model.name}, {"version", result.model.version}, {"classes", std::move(classes)}});
+  });
+}
+
+class PredictCodec final : public HttpCodec {
+ public:
+  explicit PredictCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    auto& predict = static_cast<openai::PredictRequest&>(message);
+    predict.set_model(QueryParameter(request.query, "model").value_or(""));
+    if (request.MediaType() == kJsonType) return ReadPredictRequest(request.body, limits_, meter, predict);
+    LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
+    return absl::OkStatus();
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  const RequestLimits& limits_;
+};
+
+class ClassifyCodec final : public HttpCodec {
+ public:
+  explicit ClassifyCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    auto& classify = static_cast<openai::ClassifyRequest&>(message);
+    classify.set_model(QueryParameter(request.query, "model").value_or(""));
+    if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
+      LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
+    }
+    if (request.MediaType() == kJsonType) return ReadJson(request.body, meter, classify);
+    if (request.MediaType() == "multipart/form-data") {
+      LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
+        return SetParameter(name, value, classify);
+      }));
+    }
+    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
+    return absl::OkStatus();
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  // Sets a parameter of the address or of a form.
+  static absl::Status SetParameter(const std::string& name, const std::string& value,
+                                   openai::ClassifyRequest& classify) {
+    if (name == "model") return classify.set_model(value), absl::OkStatus();
+    if (name != "top_k") return FieldError("a field of the form", Quoted(name), "model, top_k, or one file, the image");
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(value, &number)) return FieldError("top_k", Quoted(value), "a number");
+    return classify.set_top_k(number), absl::OkStatus();
+  }
+
+  // As huggingface_hub's clients write a request.
+  absl::Status ReadJson(std::string_view body, MemoryMeter& meter, openai::ClassifyRequest& classify) {
+    openai::PredictRequest request;
+    LS_RETURN_IF_ERROR(ReadPredictRequest(body, limits_, meter, request));
+    if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
+    if (request.raw_scores())
+      return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
+    classify.set_function_to_apply(request.function_to_apply());
+    if (request.top_k() > 0) classify.set_top_k(request.top_k());
+    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
+    return absl::OkStatus();
+  }
+
+  const RequestLimits& limits_;
+};
+
+ImageInput ImageOf(std::string file) {
+  const auto owner = std::make_shared<const std::string>(std::move(file));
+  return {.content = std::string_view(*owner), .owner = owner, .bytes = static_cast<int64_t>(owner->size())};
+}
+
+// huggingface_hub takes the first of a list of results.
+bool IsSingle(const openai::PredictRequest& request) { return request.is_string() && !request.has_parameters(); }
+
+// The images of the body, or of texts that are images in base64.
+absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
+  ClassifyCall call{.model = record.answering_model(),
+                    .options = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
+                                .all_logits = request.raw_scores()}};
+  for (std::string& image : *request.mutable_images()) call.images.push_back(ImageOf(std::move(image)));
+  MemoryMeter uncounted;  // the text is counted, has more bytes, and is freed
+  for (int i = 0; i < request.inputs_size(); ++i) {
+    const std::string text = std::move(*request.mutable_inputs(i)->mutable_texts(0));
+    LS_ASSIGN_OR_RETURN(std::string image, ImageOfText(absl::StrCat("inputs[", i, "]"), text, uncounted));
+    call.images.push_back(ImageOf(std::move(image)));
+  }
+  const auto to_answer = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    for (const absl::StatusOr<Classification>& image : result->images) LS_RETURN_IF_ERROR(image.status());
+    const bool is_single = result->images.size() == 1;
+    return PredictAnswer(is_single, [result = *std::move(result)] {
+      std::vector<const Classification*> results;
+      results.reserve(result.images.size());
+      for (const absl::StatusOr<Classification>& image : result.images) results.push_back(&*image);
+      return results;
+    });
+  };
+  return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
+}
+
+}  // namespace
+
+const RequestBody& PredictBody() {
+  static const auto* const body = new RequestBody(MakePredictBody());
+  return *body;
+}
+
+absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                openai::PredictRequest& request) {
+  const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
+  return ReadBody(PredictBody(), json, request);
+}
+
+absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
+  const auto input = request.images().empty() ? models::ClassifierInput::kText : models::ClassifierInput::kImage;
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
+                      FindClassifier(record, request.model(), input));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
+  if (model->info.input == models::ClassifierInput::kImage) return PredictImages(record, std::move(request), answer);
+  if (!request.images().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("model ", record.answering_model().name, " is a classifier of texts; the body is an image"));
+  }
+  LS_ASSIGN_OR_RETURN(const ScoreCall call, ScoringOf(request, *model, record.answering_model()));
+  const auto to_answer = [is_single =
+                              IsSingle(request)](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<CallAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    return PredictAnswer(is_single, [result = *std::move(result)] {
+      std::vector<const Classification*> results;
+      results.reserve(result.texts.size());
+      for (const ScoredText& text : result.texts) {
+        results.push_back(&std::get<TextClassification>(text.result).classification);
+      }
+      return results;
+    });
+  };
+  return ScoreText(record, call, Answering(answer, to_answer));
+}
+
+absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const Answerer<CallAnswer>& answer) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
+                      FindClassifier(record, request.model(), models::ClassifierInput::kImage));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
+  ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
+  call.images.push_back(ImageOf(std::move(*request.mutable_image())));
+  const auto to_answer = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    LS_RETURN_IF_ERROR(result->images.front().status());
+    return ClassifyAnswer(*std::move(result));
+  };
+  return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
+}
+
+HttpResponse ProblemDetails(const absl::Status& status) {
+  const int http_status = HttpStatusOf(status);
+  return {.status = http_status,
+          .body = DumpJson({{"type", "about:blank"},
+                            {"title", HttpReason(http_status)},
+                            {"status", http_status},
+                            {"detail", std::string(status.message())},
+                            {"error", std::string(status.message())},  // for clients of TEI and huggingface_hub
+                            {"code", std::string(CodeName(status.code()))}}),
+          .content_type = "application/problem+json"};
+}
+
+std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits) {
+  return std::make_unique<PredictCodec>(limits);
+}
+
+std::unique_ptr<HttpCodec> MakeClassifyCodec(const RequestLimits& limits) {
+  return std::make_unique<ClassifyCodec>(limits);
+}
+
+}  // namespace longshort::server

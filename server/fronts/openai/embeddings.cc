@@ -1,0 +1,200 @@
+#include "server/fronts/openai/embeddings.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "server/fronts/openai/classifiers.h"
+#include "server/fronts/openai/completions_codec.h"
+#include "server/fronts/openai/find_model.h"
+#include "server/fronts/openai/json_request.h"
+#include "server/handlers/handlers.h"
+#include "server/transports/http/http_query.h"
+
+namespace longshort::server {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr char kFloat[] = "float", kBase64[] = "base64";
+
+absl::Status ReadInputs(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+  return json.ReadPrompts(value, *static_cast<openai::EmbeddingsRequest&>(message).mutable_inputs());
+}
+
+absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(value.Text().status());
+  if (!value.Is(kFloat) && !value.Is(kBase64)) return value.Wrong(absl::StrCat(kFloat, " or ", kBase64));
+  static_cast<openai::EmbeddingsRequest&>(message).set_in_base64(value.Is(kBase64));
+  return absl::OkStatus();
+}
+
+RequestBody MakeEmbeddingsBody() {
+  return WithTruncation(
+      {.name = "EmbeddingsRequest",
+       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
+                  {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."},
+                   nullptr,
+                   ReadFormat},
+                  {{.name = "input",
+                    .type = kPromptsType,
+                    .help = "A text, token ids, or a list of either.",
+                    .required = true},
+                   nullptr,
+                   ReadInputs}},
+       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
+                   {"truncate_prompt_tokens",
+                    "send `truncate` as true, which keeps as many of a text's first tokens as the model reads"}}});
+}
+
+RequestBody MakeEmbedBody() {
+  return WithTruncation(
+      {.name = "EmbedRequest",
+       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
+                  RequestField::Flag("normalize", "Whether a vector is divided by its length.", true),
+                  {{.name = "inputs",
+                    .type = kPromptsType,
+                    .help = "A text, token ids, or a list of either.",
+                    .required = true},
+                   nullptr,
+                   ReadInputs}},
+       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
+                   {"prompt_name", "the models have no prompts"}}});
+}
+
+// The numbers as a JSON list, with as few digits as identify them.
+std::string ListOf(const Values& values) {
+  constexpr size_t kMaxDigits = 32;
+  std::string list = "[";
+  std::array<char, kMaxDigits> digits;
+  for (const float value : values) {
+    if (list.size() > 1) list += ',';
+    list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  }
+  list += ']';
+  return list;
+}
+
+// The numbers as float32, lowest byte first, in base64.
+std::string Base64Of(const Values& values) {
+  static_assert(std::endian::native == std::endian::little);
+  return absl::Base64Escape({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
+// TEI's form of an answer.
+std::string ListsOf(const EmbedResult& result) {
+  std::string lists = "[";
+  for (const absl::StatusOr<Embedding>& one : result.embeddings) {
+    absl::StrAppend(&lists, lists.size() > 1 ? "," : "", ListOf(one->values));
+  }
+  return lists + "]";
+}
+
+class EmbeddingsCodec final : public HttpCodec {
+ public:
+  explicit EmbeddingsCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    return ReadEmbeddingsRequest(request.body, limits_, meter, static_cast<openai::EmbeddingsRequest&>(message));
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
+
+ private:
+  const RequestLimits& limits_;
+};
+
+// TEI's /embed.
+class EmbedCodec final : public HttpCodec {
+ public:
+  explicit EmbedCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
+    const JsonListLimit lists[] = {LimitOfTexts("inputs", limits_.inputs, limits_)};
+    JsonRequest json(meter, lists);
+    LS_RETURN_IF_ERROR(json.Parse(request.body));
+    embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
+    embeddings.set_as_lists(true);
+    return ReadBody(EmbedBody(), json, embeddings);
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  const RequestLimits& limits_;
+};
+
+}  // namespace
+
+const RequestBody& EmbeddingsBody() {
+  static const auto* const body = new RequestBody(MakeEmbeddingsBody());
+  return *body;
+}
+
+const RequestBody& EmbedBody() {
+  static const auto* const body = new RequestBody(MakeEmbedBody());
+  return *body;
+}
+
+absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                   openai::EmbeddingsRequest& request) {
+  const JsonListLimit lists[] = {LimitOfTexts("input", limits.inputs, limits)};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
+  request.set_normalize(true);
+  return ReadBody(EmbeddingsBody(), json, request);
+}
+
+// Writes the numbers itself: a JSON document of them would take many times their memory.
+std::string EmbeddingsJson(const EmbedResult& result, bool in_base64) {
+  std::string json = R"({"object":"list","data":[)";
+  for (size_t i = 0; i < result.embeddings.size(); ++i) {
+    const Values& values = result.embeddings[i]->values;
+    absl::StrAppend(&json, i > 0 ? "," : "", R"({"object":"embedding","index":)", i, R"(,"embedding":)",
+                    in_base64 ? absl::StrCat("\"", Base64Of(values), "\"") : ListOf(values), "}");
+  }
+  const int64_t tokens = result.usage.prompt_tokens;
+  absl::StrAppend(&json, R"(],"model":)", DumpJson(result.model.name), R"(,"usage":)",
+                  DumpJson({{"prompt_tokens", tokens}, {"total_tokens", tokens}}), "}");
+  return json;
+}
+
+absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
+                              const Answerer<CallAnswer>& answer) {
+  LS_ASSIGN_OR_RETURN(ModelReference model,
+                      ChooseModel(record, request.model(), "classifiers of texts", [](const core::ServedModel& served) {
+                        return served.classifier() != nullptr &&
+                               served.classifier()->info.input == models::ClassifierInput::kText;
+                      }));
+  EmbedCall call{.model = std::move(model),
+                 .options = {.normalize = request.normalize(), .truncate = request.truncate()}};
+  for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
+  const auto to_answer = [as_lists = request.as_lists(), in_base64 = request.in_base64()](
+                             absl::StatusOr<EmbedResult> result) -> absl::StatusOr<CallAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    size_t bytes = 0;
+    for (const absl::StatusOr<Embedding>& one : result->embeddings) {
+      LS_RETURN_IF_ERROR(one.status());
+      bytes += one->values.size() * sizeof(float);
+    }
+    return JsonAnswer(bytes, [result = *std::move(result), as_lists, in_base64] {
+      return as_lists ? ListsOf(result) : EmbeddingsJson(result, in_base64);
+    });
+  };
+  return Embed(record, std::move(call), Answering(answer, to_answer));
+}
+
+std::unique_ptr<HttpCodec> MakeEmbedCodec(const RequestLimits& limits) { return std::make_unique<EmbedCodec>(limits); }
+
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits) {
+  return std::make_unique<EmbeddingsCodec>(limits);
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,185 @@
+// What /openapi.json says of the room's paths. Requests are described by the tables that read them.
+
+#include "server/fronts/openai/classifiers.h"
+#include "server/fronts/openai/completions_request.h"
+#include "server/fronts/openai/embeddings.h"
+#include "server/fronts/openai/openai_front.h"
+#include "server/fronts/openai/tokenizer_calls.h"
+
+namespace longshort::server {
+namespace {
+
+constexpr char kOpenAi[] = "OpenAI";
+constexpr char kClassifiers[] = "Classifiers";
+constexpr char kTokenizerTag[] = "Tokenizer";
+
+const ErrorForm kOpenAiErrors = {
+    .name = "OpenAIError", .help = "An error in OpenAI's form.", .content = {.type = "OpenAIError"}};
+const ErrorForm kProblems = {.name = "Problem",
+                             .help = "An error as problem details (RFC 9457).",
+                             .content = {.media_type = "application/problem+json", .type = "Problem"}};
+
+// A list of the logarithms of probabilities; the first token of a prompt has none.
+constexpr char kNumbersOrNull[] = R"({"type": "array", "items": {"type": ["number", "null"]}})";
+constexpr char kTopType[] =
+    R"({"type": "array", "items": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}})";
+constexpr char kVectorType[] = R"({"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "string"}]})";
+constexpr char kPredictionsType[] = R"({"anyOf": [
+  {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
+  {"type": "array", "items": {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}}}]})";
+
+HttpContent Image(const char* media_type) { return {.media_type = media_type, .type = "bytes"}; }
+
+HttpOperation Get(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
+  return {.method = "get",
+          .path = path,
+          .tag = tag,
+          .id = id,
+          .summary = summary,
+          .answers = {{.type = answer}},
+          .errors = &kOpenAiErrors};
+}
+
+HttpOperation Post(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
+  HttpOperation operation = Get(tag, path, id, summary, answer);
+  operation.method = "post";
+  return operation;
+}
+
+std::vector<NamedSchema> Schemas() {
+  return {
+      SchemaOf(CompletionsBody()),
+      SchemaOf(EmbeddingsBody()),
+      SchemaOf(EmbedBody()),
+      SchemaOf(PredictBody()),
+      SchemaOf(TokenizeBody()),
+      SchemaOf(DetokenizeBody()),
+      {.name = "Completion",
+       .fields = {{"id", "string", "The id of the call."},
+                  {"object", "string", "text_completion"},
+                  {"created", "integer", "Unix time in seconds."},
+                  {"model", "string", "The model's name."},
+                  {"choices", "[CompletionChoice]", "The completions, prompt by prompt."},
+                  {"usage", "CompletionUsage", "The tokens of the call."}}},
+      {.name = "CompletionChoice",
+       .fields = {{"index", "integer", "The number of the completion."},
+                  {"text", "string", "The text."},
+                  {"logprobs", "CompletionLogprobs?", "If they are requested."},
+                  {"finish_reason", "string?", "length or stop; null in a stream until the end."}}},
+      {.name = "CompletionLogprobs",
+       .fields = {{"tokens", "[string]", "The tokens."},
+                  {"token_logprobs", kNumbersOrNull, "Natural logarithms of their probabilities."},
+                  {"top_logprobs", kTopType, "The likeliest tokens at each position."},
+                  {"text_offset", "[integer]", "Where the tokens begin, in characters."}}},
+      {.name = "CompletionUsage",
+       .fields = {{"prompt_tokens", "integer", ""},
+                  {"completion_tokens", "integer", ""},
+                  {"total_tokens", "integer", ""},
+                  {"prompt_tokens_details", "{integer}", "cached_tokens: those found in the cache."}}},
+      {.name = "EmbeddingList",
+       .fields = {{"object", "string", "list"},
+                  {"data", "[Embedding]", "The embeddings, in the order of the inputs."},
+                  {"model", "string", "The model's name."},
+                  {"usage", "EmbeddingsUsage", "The tokens of the call."}}},
+      {.name = "Embedding",
+       .fields = {{"object", "string", "embedding"},
+                  {"index", "integer", "The number of the input."},
+                  {"embedding", kVectorType, "Numbers; in base64, 32-bit floats, lowest byte first."}}},
+      {.name = "EmbeddingsUsage", .fields = {{"prompt_tokens", "integer", ""}, {"total_tokens", "integer", ""}}},
+      {.name = "ModelList", .fields = {{"object", "string", "list"}, {"data", "[Model]", "The models."}}},
+      {.name = "Model",
+       .fields = {{"id", "string", "The model's name."},
+                  {"object", "string", "model"},
+                  {"created", "integer", "When the server started, a Unix time in seconds."},
+                  {"owned_by", "string", "longshort"}}},
+      {.name = "OpenAIError", .fields = {{"error", "OpenAIErrorContent", ""}}},
+      {.name = "OpenAIErrorContent",
+       .fields = {{"message", "string", "What is wrong: the field, its value, and the limit."},
+                  {"type", "string", "invalid_request_error, rate_limit_error or server_error."},
+                  {"param", "string?", "The field."},
+                  {"code", "string?", "Such as model_not_found."}}},
+      {.name = "Prediction",
+       .fields = {{"score", "number", "The probability, or the logit."}, {"label", "string", "The class."}}},
+      {.name = "ImageClassification",
+       .fields = {{"model", "string", "The model's name."},
+                  {"version", "integer", "Its version."},
+                  {"classes", "[ImageClass]", "The likeliest classes first."}}},
+      {.name = "ImageClass",
+       .fields = {{"index", "integer", "The number of the class."},
+                  {"label", "string", "Its name."},
+                  {"probability", "number", ""}}},
+      {.name = "ImageForm",
+       .kind = BodyKind::kRequest,
+       .fields = {{.name = "image", .type = "bytes", .help = "The file.", .required = true},
+                  {"model", "string", "The classifier."},
+                  {"top_k", "integer", "How many classes."}}},
+      {.name = "Problem",
+       .fields = {{"type", "string", "about:blank"},
+                  {"title", "string", "The words for the status."},
+                  {"status", "integer", "The status."},
+                  {"detail", "string", "What is wrong: the field, its value, and the limit."},
+                  {.name = "error", .type = "string", .help = "The same as detail.", .optional = true},
+                  {.name = "code", .type = "string", .help = "Such as invalid_argument.", .optional = true}}},
+      {.name = "TokenizerInfo",
+       .fields = {{"model", "string", "The model's name."},
+                  {"vocab_size", "integer", "Token ids are below it."},
+                  {"eos_token", "string", "The text between documents."},
+                  {"bos_token", "string?", ""},
+                  {"pad_token", "string?", ""}}},
+      {.name = "Tokens",
+       .fields = {{"count", "integer", "How many tokens."},
+                  {"max_model_len", "integer", "The most tokens of a prompt."},
+                  {"tokens", "[integer]", "Their ids."}}},
+      {.name = "DecodedText", .fields = {{"prompt", "string", "The text."}}},
+  };
+}
+
+}  // namespace
+
+HttpDescription OpenAiDescription() {
+  const HttpParameter model = {"model", "string", "The model. May be absent if one of its kind is served."};
+  const HttpContent file = Image("application/octet-stream");
+  HttpOperation completions = Post(kOpenAi, "/v1/completions", "openai_completions",
+                                   "Continues prompts; with `stream`, by server-sent events.", "Completion");
+  completions.requests = {{.type = "CompletionRequest"}};
+  completions.answers.push_back({.media_type = "text/event-stream", .type = "string"});
+  HttpOperation embeddings = Post(kOpenAi, "/v1/embeddings", "openai_embeddings", "Embeds texts.", "EmbeddingList");
+  embeddings.requests = {{.type = "EmbeddingsRequest"}};
+  HttpOperation tokenize = Post(kTokenizerTag, "/tokenize", "tokenize", "Converts a text to token ids.", "Tokens");
+  tokenize.requests = {{.type = "TokenizeRequest"}};
+  HttpOperation detokenize =
+      Post(kTokenizerTag, "/detokenize", "detokenize", "Converts token ids to their text.", "DecodedText");
+  detokenize.requests = {{.type = "DetokenizeRequest"}};
+  HttpOperation predict =
+      Post(kClassifiers, "/predict", "predict",
+           "Classifies texts or images, as Text Embeddings Inference classifies texts.", kPredictionsType);
+  predict.requests = {{.type = "PredictRequest"}, file};
+  predict.parameters = {model};
+  HttpOperation embed =
+      Post(kClassifiers, "/embed", "embed", "Embeds texts, as Text Embeddings Inference does.", "[[number]]");
+  embed.requests = {{.type = "EmbedRequest"}};
+  embed.parameters = {model};
+  HttpOperation classify =
+      Post(kClassifiers, "/classify", "classify",
+           "Classifies an image: the body, the file of a form, or a text in base64.", "ImageClassification");
+  classify.requests = {file,
+                       Image("image/jpeg"),
+                       Image("image/png"),
+                       Image("image/webp"),
+                       {.media_type = "multipart/form-data", .type = "ImageForm"},
+                       {.type = "PredictRequest"}};
+  classify.parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}};
+  for (HttpOperation* const one : {&predict, &embed, &classify}) one->errors = &kProblems;
+
+  HttpOperation models =
+      Get(kOpenAi, "/v1/models", "openai_models", "The models that the caller may use.", "ModelList");
+  HttpOperation named = Get(kOpenAi, "/v1/models/{model}", "openai_model", "One model.", "Model");
+  named.parameters = {{"model", "string", "Its name."}};
+  HttpOperation info = Get(kTokenizerTag, "/tokenizer_info", "tokenizer_info",
+                           "The tokenizer of a language model, as vLLM describes it.", "TokenizerInfo");
+  info.parameters = {model};
+  return {.operations = {models, named, completions, embeddings, info, tokenize, detokenize, predict, embed, classify},
+          .schemas = Schemas()};
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,83 @@
+#include "server/fronts/openai/embeddings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace longshort::server::embeddings_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const RequestLimits kLimits = {.prompt_tokens = 100};
+
+absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body) {
+  MemoryMeter meter;
+  openai::EmbeddingsRequest request;
+  const absl::Status read = server::ReadEmbeddingsRequest(body, kLimits, meter, request);
+  if (!read.ok()) return read;
+  return request;
+}
+
+std::string ErrorOf(const std::string& body) {
+  const absl::Status status = ReadEmbeddingsRequest(body).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(Embeddings, AnInputHasFourForms) {
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": "a"})")->inputs(0).text(), "a");
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": ["a", "b"]})")->inputs(1).text(), "b");
+  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [5, 6]})")->inputs(0).ids().ids(), ElementsAre(5, 6));
+  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [[5], [6, 7]]})")->inputs(1).ids().ids(), ElementsAre(6, 7));
+}
+
+TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
+  EXPECT_FALSE(ReadEmbeddingsRequest(R"({"input": "a"})")->truncate());
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true})")->truncate());
+  EXPECT_FALSE(
+      ReadEmbeddingsRequest(R"({"input": "a", "truncate": true, "truncation_direction": "Left"})")->truncate());
+}
+
+TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "dimensions": 256})"), HasSubstr("dimensions is not supported"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate_prompt_tokens": 5})"),
+              HasSubstr("truncate_prompt_tokens is not supported: send `truncate`"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate": 1})"), HasSubstr("truncate is 1; it must be true or false"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "encoding_format": "int8"})"),
+              HasSubstr("encoding_format is \"int8\"; it must be float or base64"));
+  EXPECT_THAT(ErrorOf(R"({"model": "m"})"), HasSubstr("input is missing"));
+  EXPECT_THAT(ErrorOf(R"({"input": ["a", 1]})"), HasSubstr("input[1] is 1; it must be a string"));
+}
+
+// The body of an answer with three embeddings.
+nlohmann::json AnswerWith(bool in_base64) {
+  EmbedResult result;
+  result.model.name = "m\"";
+  result.usage.prompt_tokens = 7;
+  for (std::vector<float> values : {std::vector<float>{0.1F, 1}, {-2}, {1e-20F}}) {
+    Embedding embedding;
+    embedding.values = std::move(values);
+    result.embeddings.emplace_back(std::move(embedding));
+  }
+  return nlohmann::json::parse(EmbeddingsJson(result, in_base64));
+}
+
+TEST(Embeddings, AnAnswerHasOpenAisForm) {
+  const nlohmann::json floats = AnswerWith(false);
+  EXPECT_EQ(floats["object"], "list");
+  EXPECT_EQ(floats["model"], "m\"");
+  EXPECT_EQ(floats["usage"], nlohmann::json({{"prompt_tokens", 7}, {"total_tokens", 7}}));
+  EXPECT_EQ(floats["data"].size(), 3u);
+  EXPECT_EQ(floats["data"][0], nlohmann::json({{"object", "embedding"}, {"index", 0}, {"embedding", {0.1, 1}}}));
+  EXPECT_EQ(floats["data"][2]["embedding"][0], 1e-20);
+  // 0.1 is 0x3dcccccd, and 1 is 0x3f800000.
+  EXPECT_EQ(AnswerWith(true)["data"][0]["embedding"], "zczMPQAAgD8=");
+}
+
+}  // namespace longshort::server::embeddings_test
