@@ -5,15 +5,23 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/image_run.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/item_run.h"
 #include "clients/cpp/results.h"
-#include "clients/cpp/text_run.h"
 
 namespace longshort::client {
 namespace {
+
+// "reviews/7.txt  (1000 tokens, truncated)"
+std::string ClassHeading(const std::string& name, const v1::TextClassification& classification) {
+  std::vector<std::string> readings;
+  for (const v1::DocumentReading& document : classification.documents()) {
+    readings.push_back(absl::StrCat(document.token_count(), " tokens", document.truncated() ? ", truncated" : ""));
+  }
+  return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
+}
 
 class ClassifyCommand final : public Command {
  public:
@@ -34,12 +42,10 @@ with an extension of JPEG, PNG or WebP. A final line counts the others; they do 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
 
-Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. With
---json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other fields are ignored. For models that
-compare two documents, pass --second once for each file; --lines separates the two documents with a tab, --json-lines has the
-field "second_text". Models that join two documents also take one: then --second and "second_text" are optional, and a line of
---lines is one document. With --json, the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ...,
-"precision": ..., ...} with the fields of TextClassification; empty lists are omitted. For a large corpus, use longshort-batch
+Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. Models
+that compare two documents take one file and --second=FILE; for models that join two documents, --second is optional. With --json,
+the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ..., "precision": ..., ...} with the fields of
+TextClassification; empty lists are omitted. For a large corpus, JSON lines or many pairs, use longshort-batch
 (pip install './clients/python[batch]').
 
 Examples:
@@ -56,32 +62,39 @@ Examples:
     table.Add("top-k", "N", "Number of classes to show, most probable first.", &top_k_,
               {1, std::numeric_limits<int32_t>::max()});
     table.AddSwitch("logits", "Also show the logits of all classes.", &logits_);
-    texts_.AddForClassifiersTo(table);
+    options_.AddForClassifiersTo(table);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    LS_RETURN_IF_ERROR(texts_.Check());
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (!model.has_classifier()) {
       return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\""));
     }
-    return model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, model, context)
-                                                                   : ClassifyImages(arguments, model, context);
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectItems(options_, arguments, model, /*embeds=*/false, context));
+    return TakesTexts(model) ? ClassifyTexts(std::move(files), model, context)
+                             : ClassifyImages(std::move(files), model, context);
   }
 
  private:
-  absl::StatusOr<ExitCode> ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
+  absl::StatusOr<ExitCode> ClassifyTexts(CollectedFiles files, const v1::Model& model,
                                          const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/false));
     v1::ScoreTextsOptions request;
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
-    return RunTexts(texts_, model, std::move(request), std::move(files), context);
+    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+      v1::TextClassification classification = answer.classification();
+      if (!context.options.json) {
+        return WriteClassTable(ClassHeading(name, classification), classification.classification(), context.terminal);
+      }
+      if (!options_.timings) classification.mutable_classification()->clear_timings();
+      WriteAnswerJsonLine(name, model, &answer.model(), classification, context.terminal.output);
+    };
+    return RunTexts(options_, std::move(files), model, std::move(request),
+                    {.json_errors = context.options.json, .show = show}, context);
   }
 
-  absl::StatusOr<ExitCode> ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
+  absl::StatusOr<ExitCode> ClassifyImages(CollectedFiles files, const v1::Model& model,
                                           const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectImages(texts_, arguments, model, context));
     const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
       v1::ClassifyImageRequest request;
       *request.mutable_model() = SelectorOf(model);
@@ -101,20 +114,19 @@ Examples:
       return answers;
     };
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-      if (answer.has_error()) return;
       const v1::Classification& classification = answer.classification().classification();
       if (!context.options.json) return WriteClassTable(name, classification, context.terminal);
       v1::ImageResult result;
       *result.mutable_classification() = classification;
       WriteNamedJsonLine(name, result, context.terminal.output);
     };
-    return RunImages(std::move(files), model,
-                     {.json = context.options.json, .quiet = texts_.quiet, .call = call, .show = show}, context);
+    return RunImages(options_, std::move(files), model, call, {.json_errors = context.options.json, .show = show},
+                     context);
   }
 
   int32_t top_k_ = 5;
   bool logits_ = false;
-  TextRunOptions texts_;
+  ItemOptions options_;
 };
 
 }  // namespace

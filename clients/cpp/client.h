@@ -7,8 +7,8 @@
 //
 // Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
 // `timeout` has passed, CANCELLED if Cancel was called. Calls that the server did not accept, or whose connection was
-// lost, are made again within `timeout` (retries.h), except for exports and imports, whose parts can be read only once.
-// A server that no call has reached yet, and that refuses the connection, is not waited for.
+// lost, are made again within `timeout` (running_call.h), except for exports and imports, whose parts can be read only
+// once. A server that no call has reached yet, and that refuses the connection, is not waited for.
 //
 // Thread-safe: all calls share one connection.
 #pragma once
@@ -29,14 +29,21 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "clients/cpp/connection_options.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/retries.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort::client {
+
+enum class Repeat;  // running_call.h
+
+// A document, or a pair, to score.
+struct Document {
+  std::string name;
+  // The input, and the second input of a pair; or why it cannot be sent.
+  absl::StatusOr<v1::ScoreTextsRequest> item;
+};
 
 class Client final {
  public:
@@ -114,8 +121,7 @@ class Client final {
 
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
-                               const Request& request, Repeat repeat = Repeat::kAlways,
-                               const std::string& session_id = {});
+                               const Request& request, Repeat repeat, const std::string& session_id = {});
   absl::Time Deadline() const { return absl::Now() + timeout_; }
   // Waits before the next attempt. Errors: CANCELLED, with the failure of the last one, if Cancel was called meanwhile.
   absl::Status Wait(absl::Duration delay, const absl::Status& failure);

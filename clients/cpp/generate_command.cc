@@ -9,8 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/inputs.h"
 #include "clients/cpp/results.h"
 
 namespace longshort::client {
@@ -103,7 +102,7 @@ Examples:
     if (prompt_.has_value()) {
       text = *std::move(prompt_);
     } else {
-      LS_ASSIGN_OR_RETURN(text, AsUsage(ReadDocument(DocumentNames(arguments).front(), context.terminal)));
+      LS_ASSIGN_OR_RETURN(text, AsUsage(ReadDocument(arguments.empty() ? "-" : arguments.front(), context.terminal)));
     }
     LS_ASSIGN_OR_RETURN(v1::Input prompt, AsUsage(MakeInput(std::move(text), ids_)));
 
