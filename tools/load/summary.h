@@ -65,8 +65,6 @@ class Distribution final {
 struct ServiceObjective {
   // Time from the planned arrival to the first token; for a call without tokens, to the end.
   absl::Duration first_token = absl::InfiniteDuration();
-  // Mean time per token after the first.
-  absl::Duration token = absl::InfiniteDuration();
   // Time from the planned arrival to the end.
   absl::Duration total = absl::InfiniteDuration();
 };

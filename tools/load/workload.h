@@ -50,9 +50,7 @@ struct Workload {
   // Range of the prompt's token ids. {0, 0}: the prompt is lower-case text, one byte per token.
   Range ids;
 
-  // Number of items in a call: texts or images.
-  int64_t items = 1;
-  // Number of documents in each text: 2 for classifiers of two documents.
+  // Number of documents in a call: 2 for classifiers of two documents.
   int64_t documents = 1;
   // Side of the images in pixels. They are random, and sent as pixels.
   int64_t image_side = 224;
