@@ -34,10 +34,9 @@ images or texts: see "longshort models". For language models, use "longshort sco
 
 Arguments are files, folders (searched recursively), quoted patterns ('a/*.jpg'), or - for standard input. Results are in the
 order of the files. If an item cannot be read or classified, the program reports it by name and continues with the others. A
-final line counts the failures. The exit code is then 2 if an item is invalid or not allowed (do not send it again unchanged);
-otherwise 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read. If
-the server is stopping or full, a call is repeated up to four times. In folders, hidden files are not read, and of images only those
-with an extension of JPEG, PNG or WebP. A final line counts the others; they do not change the exit code.
+final line counts the failures, and the exit code is then not 0; --help=all lists the codes. If the server is stopping or full, a
+call is repeated up to four times. In folders, hidden files are not read, and of images only those with an extension of JPEG, PNG
+or WebP. A final line counts the others; they do not change the exit code.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.

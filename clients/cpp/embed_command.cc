@@ -101,7 +101,7 @@ or {"name": ..., "error": {...}}. With --npy, a NumPy file gets the vectors inst
 of NaN for an item that failed, which is reported by name. A model that joins two documents embeds pairs, too; one that compares
 them embeds each by itself.
 
-If an item cannot be read or embedded, the program continues with the others, and the exit code is that of "longshort classify".
+If an item cannot be read or embedded, the program continues with the others, and the exit code is not 0.
 
 Examples:
   longshort embed --model=languages letter.txt

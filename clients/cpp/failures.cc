@@ -52,6 +52,7 @@ absl::string_view ExitCodesHelp() {
   3  the server is unreachable, stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED); retry later
   4  --timeout has passed, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
   5  any other error, such as output that cannot be written to a full disk
+score, classify and embed continue after an item that fails, and end with the first of 2, 3, 5 and 1 that an item has.
 )";
 }
 

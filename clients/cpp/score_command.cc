@@ -59,10 +59,8 @@ With --json, the output has one line for each document: {"name": ..., "fingerpri
 fields of ScoreTextResponse; fingerprint and precision are the model's. Empty lists are omitted. For a document that failed,
 the line is {"name": ..., "error": {...}}.
 
-The exit code is 0 if every document was scored; otherwise 2 if a document is invalid or not allowed (do not send it again
-unchanged), 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read.
-If the server is stopping or full, the call is repeated up to four times. If a run ends early, the program prints how many
-documents were answered.
+The exit code is 0 only if every document was scored; --help=all lists the others. If the server is stopping or full, the call
+is repeated up to four times. If a run ends early, the program prints how many documents were answered.
 For a large corpus, or JSON lines, use longshort-batch (pip install './clients/python[batch]'): it uses several servers, and
 resumes after a restart without scoring a document twice.
 
