@@ -207,12 +207,12 @@ void AddAccess(OptionTable& table, ServerOptions& options) {
       "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "
       "manage, observe), models, limits and expiry. Only owner and group may have access to the file. "
       "\"longshort token new NAME\" makes a token and its line. The server reads the file again when it changes. "
-      "Without this option every client may call everything, and the server tells clients apart by their addresses.",
+      "Without this option every client may call everything, and the server distinguishes clients by their addresses.",
       &options.token_file);
   table.AddSwitch(
       "trust-client-id",
-      "Without --token-file, tell clients apart by the x-client-id of their calls, which a proxy that knows them "
-      "sets. Without this option the server tells them apart by their addresses, because a client can invent any "
+      "Without --token-file, distinguish clients by the x-client-id of their calls, which a proxy that knows them "
+      "sets. Without this option the server distinguishes them by their addresses, because a client can invent any "
       "number of names.",
       &options.trust_client_id);
   table.AddSwitch("protect-health",
