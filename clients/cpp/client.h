@@ -1,4 +1,4 @@
-// A connection to a Longshort server: the calls of longshort.v1, with absl::Status for errors.
+// A connection to a Longshort server. It has the calls of longshort.v1, with absl::Status for errors.
 //
 //   Client client({.server = "127.0.0.1:8500"});
 //   v1::TokenizeRequest request;
@@ -48,11 +48,11 @@ struct Document {
 class Client final {
  public:
   struct Options {
-    // host:port, or any other address that gRPC takes.
+    // Address of the server: host:port, or any other address that gRPC takes.
     std::string server = "127.0.0.1:8500";
-    // Deadline of each call; of a stream, until its last message.
+    // Deadline of each call. A stream must have sent its last message by then.
     absl::Duration timeout = absl::InfiniteDuration();
-    // Metadata x-client-id, in printable ASCII: the owner of sessions, and the unit of fair scheduling. Not sent if
+    // Metadata x-client-id, in printable ASCII, which owns sessions and gets a fair share of the server. Not sent if
     // empty.
     std::string client_id = {};
     // TLS and tokens; unencrypted by default.
@@ -70,12 +70,13 @@ class Client final {
   absl::StatusOr<v1::ListModelsResponse> ListModels();
   absl::StatusOr<v1::Model> GetModel(const v1::ModelSelector& model);
 
-  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended. It is
-  // not made again after its first message.
+  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended. The
+  // call is not made again after its first message.
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Returns the next document of a stream; nullopt at the end. An item that is an error is not sent: it is the answer.
+  // Returns the next document of a stream; nullopt at the end. A document whose item is an error is not sent: the error
+  // is its answer.
   using NextDocument = absl::FunctionRef<std::optional<Document>()>;
   using OnAnswer = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse&)>;
   // Makes a running NextDocument return, and later ones return at once.
@@ -99,7 +100,7 @@ class Client final {
       StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
-  // OK also if a repeated call finds no session: the first one, whose answer was lost, has closed it.
+  // Also returns OK if a repeated call finds no session: the first one, whose answer was lost, has closed it.
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Fills in the next part of an exported session; false at the end.

@@ -135,8 +135,8 @@ Examples:
       LS_ASSIGN_OR_RETURN(npy, AsUsage(NpyFile::Create(npy_, model.classifier().embedding_width())));
     }
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+      if (npy.has_value()) return npy->Add(answer.embedding().values());
       v1::Embedding embedding = answer.embedding();
-      if (npy.has_value()) return npy->Add(embedding.values());
       if (!options_.timings) embedding.clear_timings();
       WriteAnswerJsonLine(name, model, &answer.model(), embedding, context.terminal.output);
     };

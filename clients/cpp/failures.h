@@ -24,14 +24,14 @@ enum class ExitCode {
   kOther = 5,
 };
 
-// The exit code for a call's status.
+// Returns the exit code for a call's status.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// The table of exit codes for --help.
+// Returns the table of exit codes for --help.
 absl::string_view ExitCodesHelp();
 
-// Whether the same call may succeed later: the server is unreachable, stopping or full, or the connection broke. False
-// for an untrusted certificate and a message that is too large.
+// Returns whether the same call may succeed later: the server is unreachable, stopping or full, or the connection
+// broke. An untrusted certificate and a message that is too large do not pass.
 bool MayPass(const absl::Status& status);
 
 // An error in the command line or in a file that it names. Its exit code is always kUsage.

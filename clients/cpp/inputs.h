@@ -23,11 +23,11 @@ namespace longshort::client {
 // Selects the files of a folder. Files named on the command line are always included.
 using WantedFile = absl::FunctionRef<bool(const std::string& name)>;
 
-// JPEG, PNG and WebP, which the server decodes, by the name's extension in any case.
+// Returns whether the name has an extension of JPEG, PNG or WebP, in upper or lower case.
 bool IsImageName(const std::string& name);
 inline bool AnyFile(const std::string& /*name*/) { return true; }
 
-// How many files and folders in folders are not read, by their name or by its ending: {"*.gif", 2}, {".git/", 1}.
+// The numbers of files and folders that are not read, by name or ending: {"*.gif", 2}, {".git/", 1}.
 using LeftOut = absl::btree_map<std::string, int64_t>;
 
 struct CollectedFiles {
@@ -67,7 +67,7 @@ struct DocumentForm {
   bool lines = false;
   // Documents are lists of token ids.
   bool ids = false;
-  // File of the second document of a pair, which belongs to each file; empty for single documents. Excludes `lines`.
+  // File of the second document of each pair; empty for single documents. Not valid with `lines`.
   std::string second = {};
 };
 

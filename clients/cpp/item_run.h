@@ -28,17 +28,17 @@ struct ItemOptions {
   // Cut documents to the model's maximum length.
   bool truncate = false;
 
-  // All but --second and --truncate, which only classifiers have.
+  // Adds all options except --second and --truncate, which only classifiers have.
   void AddTo(OptionTable& table);
-  // All, with their own title.
+  // Adds all options under a title.
   void AddForClassifiersTo(OptionTable& table);
 };
 
-// Whether the model takes texts. Otherwise it takes images.
+// Returns whether the model takes texts; otherwise it takes images.
 bool TakesTexts(const v1::Model& model);
 
-// The texts or images that the arguments name. `embeds`: vectors are wanted; models that compare two documents embed
-// each by itself. Errors: UsageError, also for options that do not suit the model.
+// Returns the texts or images that the arguments name. `embeds` is set for vectors: models that compare two documents
+// embed each by itself. Errors: UsageError, also for options that do not suit the model.
 absl::StatusOr<CollectedFiles> CollectItems(const ItemOptions& options, const std::vector<std::string>& arguments,
                                             const v1::Model& model, bool embeds, const CommandContext& context);
 
@@ -56,8 +56,8 @@ struct ItemOutput {
 // have a result; otherwise kInvalid if an item is invalid or not allowed, or else kUnavailable, kOther or kUsage
 // (unreadable), in this order.
 
-// Sends the documents of all files to the model over one stream. `request`: the options of each document, without the
-// model and `truncate`. Errors: the reason why the run ended early.
+// Sends the documents of all files to the model over one stream. `request` has the options of all documents, without
+// the model and `truncate`. Errors: the reason why the run ended early.
 absl::StatusOr<ExitCode> RunTexts(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
                                   v1::ScoreTextsOptions request, const ItemOutput& output,
                                   const CommandContext& context);
@@ -75,7 +75,7 @@ absl::StatusOr<ExitCode> RunImages(const ItemOptions& options, CollectedFiles fi
 // Some of the files, in order.
 struct ImageBatch {
   std::vector<std::string> names;
-  // One for each name. OK if the image is in `images`, otherwise the reason why not: unreadable or too large.
+  // One status for each name: OK if the image is in `images`, otherwise why it is not.
   std::vector<absl::Status> statuses;
   Images images;
 };
@@ -84,13 +84,13 @@ struct ImageBatch {
 class ImageBatches final {
  public:
   struct Options {
-    // Images in a batch: enough to fill the model's batches, few enough to show progress.
+    // Maximum images of a batch: enough to fill the model's batches, few enough to show progress.
     int32_t images = 8;
     // Maximum bytes of a batch with several images.
     int64_t bytes = int64_t{4} << 20;
   };
 
-  // `limits`: from GetModel; they cap `options`.
+  // `limits`, from GetModel, cap `options`.
   ImageBatches(std::vector<std::string> names, const v1::Limits& limits, const Options& options, Terminal& terminal);
 
   bool AtEnd() const { return next_ == names_.size(); }

@@ -1,4 +1,4 @@
-// Writes results: for people as tables, tokens and completions as they are generated; for scripts as lines of JSON.
+// Writes results: people get tables, tokens, and completions as they are generated; scripts get lines of JSON.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,16 @@ std::string ValidUtf8(absl::string_view bytes);
 // are base64) with the proto's field names, and includes fields with default values.
 void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output);
 
-// The same, with the field "name" first: the file or document. Applies ValidUtf8 to the name.
+// Writes the message as WriteJsonLine does, after a field "name" of the file or document. Applies ValidUtf8 to the
+// name.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
-// The same, with the result's origin after the name: `model`, if not null, and the fingerprint and precision of
-// `weights` (from GetModel), if set. Omits empty lists.
+// Writes the message as WriteNamedJsonLine does, with the result's origin after the name: `model`, if not null, and the
+// fingerprint and precision of `weights` (from GetModel), if set. Omits empty lists.
 void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
                          const google::protobuf::Message& message, std::ostream& output);
 
-// {"name": ..., "error": {"code": ..., "message": ...}}
+// Writes {"name": ..., "error": {"code": ..., "message": ...}}.
 void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output);
 
 // Shows completions as they are generated. A single completion is written as it arrives. Several are written one after
@@ -57,7 +58,7 @@ class CompletionPrinter final {
  public:
   enum class Form {
     kText,
-    // The bytes, which may not be UTF-8.
+    // Bytes, which may not be UTF-8.
     kRaw,
     // A TokenLine for each token.
     kTokens,
@@ -66,7 +67,7 @@ class CompletionPrinter final {
   CompletionPrinter(Terminal& terminal, Form form, int completions);
 
   void OnMessage(const v1::GenerateStreamResponse& message);
-  // The same for a unary response.
+  // Shows the completions of a unary response.
   void OnResponse(const v1::GenerateResponse& response);
 
  private:
