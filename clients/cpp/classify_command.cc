@@ -14,13 +14,14 @@
 namespace longshort::client {
 namespace {
 
-// "reviews/7.txt  (1000 tokens, truncated)"
-std::string ClassHeading(const std::string& name, const v1::TextClassification& classification) {
+// Writes the classes under a heading: "photo.jpg", or "reviews/7.txt  (1000 tokens, truncated)" for a text.
+void WriteTable(const std::string& name, const v1::TextClassification& classification, Terminal& terminal) {
   std::vector<std::string> readings;
   for (const v1::DocumentReading& document : classification.documents()) {
     readings.push_back(absl::StrCat(document.token_count(), " tokens", document.truncated() ? ", truncated" : ""));
   }
-  return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
+  const std::string heading = readings.empty() ? name : absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
+  WriteClassTable(heading, classification.classification(), terminal);
 }
 
 class ClassifyCommand final : public Command {
@@ -70,59 +71,25 @@ Examples:
       return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\""));
     }
     LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectItems(options_, arguments, model, /*embeds=*/false, context));
-    return TakesTexts(model) ? ClassifyTexts(std::move(files), model, context)
-                             : ClassifyImages(std::move(files), model, context);
-  }
-
- private:
-  absl::StatusOr<ExitCode> ClassifyTexts(CollectedFiles files, const v1::Model& model,
-                                         const CommandContext& context) const {
     v1::ScoreTextsOptions request;
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-      v1::TextClassification classification = answer.classification();
-      if (!context.options.json) {
-        return WriteClassTable(ClassHeading(name, classification), classification.classification(), context.terminal);
+      if (!context.options.json) return WriteTable(name, answer.classification(), context.terminal);
+      v1::TextClassification text = answer.classification();
+      if (!TakesTexts(model)) {
+        v1::ImageResult image;
+        image.mutable_classification()->Swap(text.mutable_classification());
+        return WriteNamedJsonLine(name, image, context.terminal.output);
       }
-      if (!options_.timings) classification.mutable_classification()->clear_timings();
-      WriteAnswerJsonLine(name, model, &answer.model(), classification, context.terminal.output);
+      text.mutable_classification()->clear_timings();
+      WriteAnswerJsonLine(name, model, &answer.model(), text, context.terminal.output);
     };
-    return RunTexts(options_, std::move(files), model, std::move(request),
+    return RunItems(options_, std::move(files), model, std::move(request),
                     {.json_errors = context.options.json, .show = show}, context);
   }
 
-  absl::StatusOr<ExitCode> ClassifyImages(CollectedFiles files, const v1::Model& model,
-                                          const CommandContext& context) const {
-    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
-      v1::ClassifyImageRequest request;
-      *request.mutable_model() = SelectorOf(model);
-      request.set_top_k(top_k_);
-      request.set_all_logits(logits_);
-      request.mutable_images()->Swap(&images);
-      LS_ASSIGN_OR_RETURN(v1::ClassifyImageResponse response, context.client.ClassifyImage(request));
-      std::vector<v1::ScoreTextsResponse> answers;
-      for (v1::ImageResult& result : *response.mutable_results()) {
-        v1::ScoreTextsResponse& answer = answers.emplace_back();
-        if (result.has_error()) {
-          *answer.mutable_error() = std::move(*result.mutable_error());
-        } else {
-          *answer.mutable_classification()->mutable_classification() = std::move(*result.mutable_classification());
-        }
-      }
-      return answers;
-    };
-    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-      const v1::Classification& classification = answer.classification().classification();
-      if (!context.options.json) return WriteClassTable(name, classification, context.terminal);
-      v1::ImageResult result;
-      *result.mutable_classification() = classification;
-      WriteNamedJsonLine(name, result, context.terminal.output);
-    };
-    return RunImages(options_, std::move(files), model, call, {.json_errors = context.options.json, .show = show},
-                     context);
-  }
-
+ private:
   int32_t top_k_ = 5;
   bool logits_ = false;
   ItemOptions options_;

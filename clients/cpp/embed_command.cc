@@ -137,15 +137,18 @@ Examples:
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
       if (npy.has_value()) return npy->Add(answer.embedding().values());
       v1::Embedding embedding = answer.embedding();
-      if (!options_.timings) embedding.clear_timings();
+      embedding.clear_timings();
       WriteAnswerJsonLine(name, model, &answer.model(), embedding, context.terminal.output);
     };
     const auto skip = [&] {
       if (npy.has_value()) npy->AddNothing();
     };
-    const ItemOutput output = {.json_errors = !npy.has_value(), .show = show, .skip = skip};
-    const absl::StatusOr<ExitCode> code = TakesTexts(model) ? EmbedTexts(std::move(files), model, output, context)
-                                                            : EmbedImages(std::move(files), model, output, context);
+    v1::ScoreTextsOptions request;
+    request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
+    request.mutable_embedding()->set_normalize(normalize_);
+    const absl::StatusOr<ExitCode> code =
+        RunItems(options_, std::move(files), model, std::move(request),
+                 {.json_errors = !npy.has_value(), .show = show, .skip = skip}, context);
     if (npy.has_value()) LS_RETURN_IF_ERROR(npy->Finish());
     return code;
   }
@@ -154,38 +157,6 @@ Examples:
   // POOLING_UNSPECIFIED for an unknown name.
   static v1::Pooling PoolingOf(const std::string& name) {
     return name == "cls" ? v1::POOLING_CLS : name == "mean" ? v1::POOLING_MEAN : v1::POOLING_UNSPECIFIED;
-  }
-
-  absl::StatusOr<ExitCode> EmbedTexts(CollectedFiles files, const v1::Model& model, const ItemOutput& output,
-                                      const CommandContext& context) const {
-    v1::ScoreTextsOptions request;
-    request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
-    request.mutable_embedding()->set_normalize(normalize_);
-    return RunTexts(options_, std::move(files), model, std::move(request), output, context);
-  }
-
-  absl::StatusOr<ExitCode> EmbedImages(CollectedFiles files, const v1::Model& model, const ItemOutput& output,
-                                       const CommandContext& context) const {
-    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
-      v1::EmbedRequest request;
-      *request.mutable_model() = SelectorOf(model);
-      request.set_pooling(PoolingOf(pooling_));
-      request.set_normalize(normalize_);
-      request.mutable_images()->Swap(&images);
-      LS_ASSIGN_OR_RETURN(v1::EmbedResponse response, context.client.Embed(request));
-      std::vector<v1::ScoreTextsResponse> answers;
-      for (v1::EmbedResult& result : *response.mutable_results()) {
-        v1::ScoreTextsResponse& answer = answers.emplace_back();
-        *answer.mutable_model() = response.model();
-        if (result.has_error()) {
-          *answer.mutable_error() = std::move(*result.mutable_error());
-        } else {
-          *answer.mutable_embedding() = std::move(*result.mutable_embedding());
-        }
-      }
-      return answers;
-    };
-    return RunImages(options_, std::move(files), model, call, output, context);
   }
 
   std::string pooling_;

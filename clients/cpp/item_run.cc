@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -153,15 +154,54 @@ struct CallInFlight {
   std::future<Answers> answers;  // its destructor waits until the call ends
 };
 
-CallInFlight Begin(ImageBatch batch, const ImageCall& call) {
+// Makes the call for some images that has these options. Returns an answer for each, in the form that texts have.
+Answers AskImages(Client& client, const v1::ScoreTextsOptions& options, Images images) {
+  std::vector<v1::ScoreTextsResponse> answers;
+  if (images.empty()) return answers;
+  if (options.has_embedding()) {
+    v1::EmbedRequest request;
+    *request.mutable_model() = options.model();
+    request.set_pooling(options.embedding().pooling());
+    request.set_normalize(options.embedding().normalize());
+    request.mutable_images()->Swap(&images);
+    LS_ASSIGN_OR_RETURN(v1::EmbedResponse response, client.Embed(request));
+    for (v1::EmbedResult& result : *response.mutable_results()) {
+      v1::ScoreTextsResponse& answer = answers.emplace_back();
+      *answer.mutable_model() = response.model();
+      if (result.has_error()) {
+        *answer.mutable_error() = std::move(*result.mutable_error());
+      } else {
+        *answer.mutable_embedding() = std::move(*result.mutable_embedding());
+      }
+    }
+    return answers;
+  }
+  v1::ClassifyImageRequest request;
+  *request.mutable_model() = options.model();
+  request.set_top_k(options.top_k());
+  request.set_all_logits(options.all_logits());
+  request.mutable_images()->Swap(&images);
+  LS_ASSIGN_OR_RETURN(v1::ClassifyImageResponse response, client.ClassifyImage(request));
+  for (v1::ImageResult& result : *response.mutable_results()) {
+    v1::ScoreTextsResponse& answer = answers.emplace_back();
+    if (result.has_error()) {
+      *answer.mutable_error() = std::move(*result.mutable_error());
+    } else {
+      *answer.mutable_classification()->mutable_classification() = std::move(*result.mutable_classification());
+    }
+  }
+  return answers;
+}
+
+CallInFlight Begin(ImageBatch batch, const v1::ScoreTextsOptions& options, Client& client) {
   std::future<Answers> answers =
-      std::async(std::launch::async, [&call, images = std::exchange(batch.images, {})]() mutable {
-        return images.empty() ? Answers(std::vector<v1::ScoreTextsResponse>()) : call(std::move(images));
+      std::async(std::launch::async, [&client, &options, images = std::exchange(batch.images, {})]() mutable {
+        return AskImages(client, options, std::move(images));
       });
   return {std::move(batch), std::move(answers)};
 }
 
-// Waits for the call. Returns an answer for each name of its batch. Errors: see RunImages.
+// Waits for the call. Returns an answer for each name of its batch. Errors: see RunItems.
 Answers Finish(CallInFlight& call) {
   LS_ASSIGN_OR_RETURN(const std::vector<v1::ScoreTextsResponse> sent, call.answers.get());
   std::vector<v1::ScoreTextsResponse> answers;
@@ -182,14 +222,47 @@ Answers Finish(CallInFlight& call) {
   return absl::InternalError(absl::StrCat("the server answered ", count, " images with ", sent.size(), " results"));
 }
 
+using ShowAnswer = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse& answer)>;
+
+absl::Status SendTexts(std::vector<std::string> names, const DocumentForm& form, const v1::Limits& limits,
+                       const v1::ScoreTextsOptions& options, ShowAnswer show, const CommandContext& context) {
+  DocumentSource source(std::move(names), form, context.terminal);
+  const auto next = [&] {
+    std::optional<Document> document = source.Next();
+    if (document.has_value() && document->item.ok()) {
+      const absl::Status fits = FitMessage(limits.message_bytes(), options.truncate(), *document->item);
+      if (!fits.ok()) document->item = fits;
+    }
+    return document;
+  };
+  return context.client.ScoreTexts(options, std::max(limits.window(), 1), next, show, context.terminal.stop_input);
+}
+
+absl::Status SendImages(std::vector<std::string> names, const v1::Limits& limits, const v1::ScoreTextsOptions& options,
+                        ShowAnswer show, const CommandContext& context) {
+  ImageBatches batches(std::move(names), limits, {}, context.terminal);
+  std::deque<CallInFlight> calls;
+  while (!batches.AtEnd() || !calls.empty()) {
+    while (!batches.AtEnd() && calls.size() < kCallsInFlight) {
+      calls.push_back(Begin(batches.Next(), options, context.client));
+    }
+    const Answers answers = Finish(calls.front());
+    if (!answers.ok()) context.client.Cancel();  // the results of later calls would follow a gap
+    LS_RETURN_IF_ERROR(answers.status());
+    for (size_t i = 0; i < answers->size(); ++i) show(calls.front().batch.names[i], (*answers)[i]);
+    calls.pop_front();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void ItemOptions::AddTo(OptionTable& table) {
   table.AddSwitch("lines", "Each line is a document.", &form.lines);
   table.AddSwitch("ids", "Documents are lists of token ids instead of text.", &form.ids);
-  table.AddSwitch("timings", "With --json, include each document's timings.", &timings);
   table.AddSwitch("quiet", "Show no progress.", &quiet);
   table.AddOtherNames({"json-lines"}, "longshort-batch, which reads JSON lines, or --lines");
+  table.AddOtherNames({"timings"}, "longshort-load, which measures a server");
 }
 
 void ItemOptions::AddForClassifiersTo(OptionTable& table) {
@@ -220,45 +293,18 @@ absl::StatusOr<CollectedFiles> CollectItems(const ItemOptions& options, const st
   return AsUsage(CollectFiles(arguments, IsImageName, MissingFile::kStays));
 }
 
-absl::StatusOr<ExitCode> RunTexts(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
+absl::StatusOr<ExitCode> RunItems(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
                                   v1::ScoreTextsOptions request, const ItemOutput& output,
                                   const CommandContext& context) {
   *request.mutable_model() = SelectorOf(model);
   request.set_truncate(options.truncate);
+  const bool texts = TakesTexts(model);
   const auto total = static_cast<int64_t>(options.form.lines ? 0 : files.names.size());
-  DocumentSource source(std::move(files.names), options.form, context.terminal);
-  const auto next = [&] {
-    std::optional<Document> document = source.Next();
-    if (document.has_value() && document->item.ok()) {
-      const absl::Status fits = FitMessage(model.limits().message_bytes(), options.truncate, *document->item);
-      if (!fits.ok()) document->item = fits;
-    }
-    return document;
-  };
-  ItemReport report({.unit = "documents", .total = total, .quiet = options.quiet}, output, context);
+  ItemReport report({.unit = texts ? "documents" : "images", .total = total, .quiet = options.quiet}, output, context);
   const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) { report.Show(name, answer); };
   const absl::Status status =
-      context.client.ScoreTexts(request, std::max(model.limits().window(), 1), next, show, context.terminal.stop_input);
-  return report.End(status, files.left_out);
-}
-
-absl::StatusOr<ExitCode> RunImages(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
-                                   const ImageCall& call, const ItemOutput& output, const CommandContext& context) {
-  const auto total = static_cast<int64_t>(files.names.size());
-  ImageBatches batches(std::move(files.names), model.limits(), {}, context.terminal);
-  ItemReport report({.unit = "images", .total = total, .quiet = options.quiet}, output, context);
-  std::deque<CallInFlight> calls;
-  const absl::Status status = [&]() -> absl::Status {
-    while (!batches.AtEnd() || !calls.empty()) {
-      while (!batches.AtEnd() && calls.size() < kCallsInFlight) calls.push_back(Begin(batches.Next(), call));
-      LS_ASSIGN_OR_RETURN(const std::vector<v1::ScoreTextsResponse> answers, Finish(calls.front()));
-      for (size_t i = 0; i < answers.size(); ++i) report.Show(calls.front().batch.names[i], answers[i]);
-      if (!context.terminal.output) return absl::CancelledError("standard output cannot be written");
-      calls.pop_front();
-    }
-    return absl::OkStatus();
-  }();
-  if (!status.ok()) context.client.Cancel();  // the results of later calls would follow a gap
+      texts ? SendTexts(std::move(files.names), options.form, model.limits(), request, show, context)
+            : SendImages(std::move(files.names), model.limits(), request, show, context);
   return report.End(status, files.left_out);
 }
 

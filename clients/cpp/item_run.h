@@ -21,8 +21,6 @@ namespace longshort::client {
 
 struct ItemOptions {
   DocumentForm form;
-  // Include "timings" in JSON objects.
-  bool timings = false;
   // Show no progress.
   bool quiet = false;
   // Cut documents to the model's maximum length.
@@ -52,25 +50,17 @@ struct ItemOutput {
   std::function<void()> skip = [] {};
 };
 
-// A run reports items that cannot be read or that fail, and continues with the others. It returns kOk only if all items
-// have a result; otherwise kInvalid if an item is invalid or not allowed, or else kUnavailable, kOther or kUsage
-// (unreadable), in this order.
-
-// Sends the documents of all files to the model over one stream. `request` has the options of all documents, without
-// the model and `truncate`. Errors: the reason why the run ended early.
-absl::StatusOr<ExitCode> RunTexts(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
+// Sends the items to the model and writes the answers in their order. Texts go over one stream, images in calls of a
+// few, several calls at a time. `request` has the options of all items, without the model and `truncate`.
+//
+// Reports items that cannot be read or that fail, and continues with the others. Returns kOk only if all items have a
+// result; otherwise kInvalid if an item is invalid or not allowed, or else kUnavailable, kOther or kUsage (unreadable),
+// in this order. Errors: why the run ended early; INTERNAL if a call has another number of answers than images.
+absl::StatusOr<ExitCode> RunItems(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
                                   v1::ScoreTextsOptions request, const ItemOutput& output,
                                   const CommandContext& context);
 
 using Images = google::protobuf::RepeatedPtrField<v1::Image>;
-// Makes a call for some images, and returns an answer for each, in the form that texts have. Called from several
-// threads.
-using ImageCall = std::function<absl::StatusOr<std::vector<v1::ScoreTextsResponse>>(Images images)>;
-
-// Sends the images in calls of a few, several calls at a time. Errors: those of a call, which ends the run; INTERNAL if
-// it has another number of answers.
-absl::StatusOr<ExitCode> RunImages(const ItemOptions& options, CollectedFiles files, const v1::Model& model,
-                                   const ImageCall& call, const ItemOutput& output, const CommandContext& context);
 
 // Some of the files, in order.
 struct ImageBatch {

@@ -30,9 +30,8 @@ void WriteRow(const std::string& name, const v1::TextScore& score, std::ostream&
 }
 
 // Writes a ScoreTextResponse.
-void WriteJson(const std::string& name, v1::ScoreTextsResponse answer, const v1::Model& model, bool timings,
-               std::ostream& output) {
-  if (!timings) answer.mutable_score()->clear_timings();
+void WriteJson(const std::string& name, v1::ScoreTextsResponse answer, const v1::Model& model, std::ostream& output) {
+  answer.mutable_score()->clear_timings();
   v1::ScoreTextResponse response;
   response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
   *response.mutable_model() = std::move(*answer.mutable_model());
@@ -94,10 +93,10 @@ Examples:
     const bool as_json = context.options.json;
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
       if (!as_json) return WriteRow(name, answer.score(), output);
-      WriteJson(name, answer, model, options_.timings, output);
+      WriteJson(name, answer, model, output);
     };
     if (!as_json) output << kHeader << std::flush;
-    return RunTexts(options_, std::move(files), model, std::move(request), {.json_errors = as_json, .show = show},
+    return RunItems(options_, std::move(files), model, std::move(request), {.json_errors = as_json, .show = show},
                     context);
   }
 
