@@ -5,15 +5,24 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/image_run.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/item_run.h"
 #include "clients/cpp/results.h"
-#include "clients/cpp/text_run.h"
 
 namespace longshort::client {
 namespace {
+
+// Writes the classes under a heading: "photo.jpg", or "reviews/7.txt  (1000 tokens, truncated)" for a text.
+void WriteTable(const std::string& name, const v1::TextClassification& classification, Terminal& terminal) {
+  std::vector<std::string> readings;
+  for (const v1::DocumentReading& document : classification.documents()) {
+    readings.push_back(absl::StrCat(document.token_count(), " tokens", document.truncated() ? ", truncated" : ""));
+  }
+  const std::string heading = readings.empty() ? name : absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
+  WriteClassTable(heading, classification.classification(), terminal);
+}
 
 class ClassifyCommand final : public Command {
  public:
@@ -26,20 +35,17 @@ images or texts: see "longshort models". For language models, use "longshort sco
 
 Arguments are files, folders (searched recursively), quoted patterns ('a/*.jpg'), or - for standard input. Results are in the
 order of the files. If an item cannot be read or classified, the program reports it by name and continues with the others. A
-final line counts the failures. The exit code is then 2 if an item is invalid or not allowed (do not send it again unchanged);
-otherwise 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read. If
-the server is stopping or full, a call is repeated up to four times. In folders, hidden files are not read, and of images only those
-with an extension of JPEG, PNG or WebP. A final line counts the others; they do not change the exit code.
+final line counts the failures, and the exit code is then not 0; --help=all lists the codes. If the server is stopping or full, a
+call is repeated up to four times. In folders, hidden files are not read, and of images only those with an extension of JPEG, PNG
+or WebP. A final line counts the others; they do not change the exit code.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
 
-Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. With
---json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other fields are ignored. For models that
-compare two documents, pass --second once for each file; --lines separates the two documents with a tab, --json-lines has the
-field "second_text". Models that join two documents also take one: then --second and "second_text" are optional, and a line of
---lines is one document. With --json, the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ...,
-"precision": ..., ...} with the fields of TextClassification; empty lists are omitted. For a large corpus, use longshort-batch
+Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. Models
+that compare two documents take one file and --second=FILE; for models that join two documents, --second is optional. With --json,
+the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ..., "precision": ..., ...} with the fields of
+TextClassification; empty lists are omitted. For a large corpus, JSON lines or many pairs, use longshort-batch
 (pip install './clients/python[batch]').
 
 Examples:
@@ -56,65 +62,37 @@ Examples:
     table.Add("top-k", "N", "Number of classes to show, most probable first.", &top_k_,
               {1, std::numeric_limits<int32_t>::max()});
     table.AddSwitch("logits", "Also show the logits of all classes.", &logits_);
-    texts_.AddForClassifiersTo(table);
+    options_.AddForClassifiersTo(table);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    LS_RETURN_IF_ERROR(texts_.Check());
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (!model.has_classifier()) {
       return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\""));
     }
-    return model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, model, context)
-                                                                   : ClassifyImages(arguments, model, context);
-  }
-
- private:
-  absl::StatusOr<ExitCode> ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
-                                         const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/false));
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectItems(options_, arguments, model, /*embeds=*/false, context));
     v1::ScoreTextsOptions request;
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
-    return RunTexts(texts_, model, std::move(request), std::move(files), context);
-  }
-
-  absl::StatusOr<ExitCode> ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
-                                          const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectImages(texts_, arguments, model, context));
-    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
-      v1::ClassifyImageRequest request;
-      *request.mutable_model() = SelectorOf(model);
-      request.set_top_k(top_k_);
-      request.set_all_logits(logits_);
-      request.mutable_images()->Swap(&images);
-      LS_ASSIGN_OR_RETURN(v1::ClassifyImageResponse response, context.client.ClassifyImage(request));
-      std::vector<v1::ScoreTextsResponse> answers;
-      for (v1::ImageResult& result : *response.mutable_results()) {
-        v1::ScoreTextsResponse& answer = answers.emplace_back();
-        if (result.has_error()) {
-          *answer.mutable_error() = std::move(*result.mutable_error());
-        } else {
-          *answer.mutable_classification()->mutable_classification() = std::move(*result.mutable_classification());
-        }
-      }
-      return answers;
-    };
     const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-      if (answer.has_error()) return;
-      const v1::Classification& classification = answer.classification().classification();
-      if (!context.options.json) return WriteClassTable(name, classification, context.terminal);
-      v1::ImageResult result;
-      *result.mutable_classification() = classification;
-      WriteNamedJsonLine(name, result, context.terminal.output);
+      if (!context.options.json) return WriteTable(name, answer.classification(), context.terminal);
+      v1::TextClassification text = answer.classification();
+      if (!TakesTexts(model)) {
+        v1::ImageResult image;
+        image.mutable_classification()->Swap(text.mutable_classification());
+        return WriteNamedJsonLine(name, image, context.terminal.output);
+      }
+      text.mutable_classification()->clear_timings();
+      WriteAnswerJsonLine(name, model, &answer.model(), text, context.terminal.output);
     };
-    return RunImages(std::move(files), model,
-                     {.json = context.options.json, .quiet = texts_.quiet, .call = call, .show = show}, context);
+    return RunItems(options_, std::move(files), model, std::move(request),
+                    {.json_errors = context.options.json, .show = show}, context);
   }
 
+ private:
   int32_t top_k_ = 5;
   bool logits_ = false;
-  TextRunOptions texts_;
+  ItemOptions options_;
 };
 
 }  // namespace

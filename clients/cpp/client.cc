@@ -68,11 +68,11 @@ absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextReque
 }
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request);
+  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::EmbedResponse> Client::Embed(const v1::EmbedRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Embed, request);
+  return Ask(*inference_, &v1::Inference::Stub::Embed, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {
@@ -80,17 +80,17 @@ absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest&
 }
 
 absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(const v1::TokenizeRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request);
+  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
-  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest());
+  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest(), Repeat::kAlways);
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const v1::ModelSelector& model) {
   v1::GetModelRequest request;
   *request.mutable_model() = model;
-  return Ask(*models_, &v1::Models::Stub::GetModel, request);
+  return Ask(*models_, &v1::Models::Stub::GetModel, request, Repeat::kAlways);
 }
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
@@ -111,7 +111,7 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
-  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request);
+  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request, Repeat::kAlways);
 }
 
 absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {

@@ -1,4 +1,4 @@
-// A connection to a Longshort server: the calls of longshort.v1, with absl::Status for errors.
+// A connection to a Longshort server. It has the calls of longshort.v1, with absl::Status for errors.
 //
 //   Client client({.server = "127.0.0.1:8500"});
 //   v1::TokenizeRequest request;
@@ -7,8 +7,8 @@
 //
 // Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
 // `timeout` has passed, CANCELLED if Cancel was called. Calls that the server did not accept, or whose connection was
-// lost, are made again within `timeout` (retries.h), except for exports and imports, whose parts can be read only once.
-// A server that no call has reached yet, and that refuses the connection, is not waited for.
+// lost, are made again within `timeout` (running_call.h), except for exports and imports, whose parts can be read only
+// once. A server that no call has reached yet, and that refuses the connection, is not waited for.
 //
 // Thread-safe: all calls share one connection.
 #pragma once
@@ -29,8 +29,6 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "clients/cpp/connection_options.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/retries.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
@@ -38,14 +36,23 @@
 
 namespace longshort::client {
 
+enum class Repeat;  // running_call.h
+
+// A document, or a pair, to score.
+struct Document {
+  std::string name;
+  // The input, and the second input of a pair; or why it cannot be sent.
+  absl::StatusOr<v1::ScoreTextsRequest> item;
+};
+
 class Client final {
  public:
   struct Options {
-    // host:port, or any other address that gRPC takes.
+    // Address of the server: host:port, or any other address that gRPC takes.
     std::string server = "127.0.0.1:8500";
-    // Deadline of each call; of a stream, until its last message.
+    // Deadline of each call. A stream must have sent its last message by then.
     absl::Duration timeout = absl::InfiniteDuration();
-    // Metadata x-client-id, in printable ASCII: the owner of sessions, and the unit of fair scheduling. Not sent if
+    // Metadata x-client-id, in printable ASCII, which owns sessions and gets a fair share of the server. Not sent if
     // empty.
     std::string client_id = {};
     // TLS and tokens; unencrypted by default.
@@ -63,12 +70,13 @@ class Client final {
   absl::StatusOr<v1::ListModelsResponse> ListModels();
   absl::StatusOr<v1::Model> GetModel(const v1::ModelSelector& model);
 
-  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended. It is
-  // not made again after its first message.
+  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended. The
+  // call is not made again after its first message.
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Returns the next document of a stream; nullopt at the end. An item that is an error is not sent: it is the answer.
+  // Returns the next document of a stream; nullopt at the end. A document whose item is an error is not sent: the error
+  // is its answer.
   using NextDocument = absl::FunctionRef<std::optional<Document>()>;
   using OnAnswer = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse&)>;
   // Makes a running NextDocument return, and later ones return at once.
@@ -92,7 +100,7 @@ class Client final {
       StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
-  // OK also if a repeated call finds no session: the first one, whose answer was lost, has closed it.
+  // Also returns OK if a repeated call finds no session: the first one, whose answer was lost, has closed it.
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Fills in the next part of an exported session; false at the end.
@@ -114,8 +122,7 @@ class Client final {
 
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
-                               const Request& request, Repeat repeat = Repeat::kAlways,
-                               const std::string& session_id = {});
+                               const Request& request, Repeat repeat, const std::string& session_id = {});
   absl::Time Deadline() const { return absl::Now() + timeout_; }
   // Waits before the next attempt. Errors: CANCELLED, with the failure of the last one, if Cancel was called meanwhile.
   absl::Status Wait(absl::Duration delay, const absl::Status& failure);

@@ -21,7 +21,7 @@ namespace longshort::client {
 // Options of every command.
 struct CommonOptions {
   ConnectionOptions connection;
-  // name or name/version; empty for the only model.
+  // Name, or name/version, of the model; empty for the only one.
   std::string model;
   absl::Duration timeout = absl::InfiniteDuration();
   std::string client_id;
@@ -32,7 +32,7 @@ struct CommonOptions {
 // The environment of a command. The members outlive the command.
 struct CommandContext {
   const CommonOptions& options;
-  // From --model.
+  // The model of --model.
   const v1::ModelSelector& model;
   Client& client;
   Terminal& terminal;
@@ -48,9 +48,9 @@ class Command {
   virtual absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 
   const absl::string_view name;
-  // One line.
+  // One line for the list of commands.
   const absl::string_view summary;
-  // For --help: how to call it, what it does, examples.
+  // Text of --help: how to call the command, what it does, examples.
   const absl::string_view description;
 
  protected:

@@ -11,7 +11,7 @@
 namespace longshort::client {
 
 struct ConnectionOptions {
-  // host:port, or any other address that gRPC takes.
+  // Address of the server: host:port, or any other address that gRPC takes.
   std::string server = "127.0.0.1:8500";
   // Use TLS with the CAs that this system trusts. Each of the next four options also enables TLS.
   bool tls = false;

@@ -14,9 +14,7 @@
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "clients/cpp/client.h"
-#include "clients/cpp/documents.h"
 #include "clients/cpp/failures.h"
-#include "clients/cpp/retries.h"
 #include "clients/cpp/running_call.h"
 
 namespace longshort::client {

@@ -1,18 +1,90 @@
 // `longshort embed`: vectors of images or texts.
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/image_run.h"
-#include "clients/cpp/npy_file.h"
-#include "clients/cpp/text_run.h"
+#include "clients/cpp/item_run.h"
+#include "clients/cpp/results.h"
 
 namespace longshort::client {
 namespace {
+
+// A NumPy file (format 1.0) of rows of numbers: float32 of shape [rows, width].
+//
+// Not thread-safe.
+class NpyFile final {
+ public:
+  // Replaces the file. Errors: NOT_FOUND naming the file and the reason.
+  static absl::StatusOr<NpyFile> Create(const std::string& name, int64_t width);
+
+  // REQUIRES: `width` numbers. Errors are reported by Finish.
+  void Add(absl::Span<const float> row);
+  // The row of an item that failed: NaN.
+  void AddNothing();
+  // Writes the number of rows. Without it, the file has none. Errors: INTERNAL if the file could not be written.
+  absl::Status Finish();
+
+ private:
+  NpyFile(const std::string& name, int64_t width) : name_(name), width_(width), file_(name, std::ios::binary) {}
+
+  std::string Header() const;
+
+  std::string name_;
+  int64_t width_;
+  int64_t rows_ = 0;
+  std::ofstream file_;
+};
+
+static_assert(std::endian::native == std::endian::little);
+
+absl::StatusOr<NpyFile> NpyFile::Create(const std::string& name, int64_t width) {
+  NpyFile created(name, width);
+  if (!created.file_) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
+  created.file_ << created.Header();
+  return created;
+}
+
+void NpyFile::Add(absl::Span<const float> row) {
+  file_.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * sizeof(float)));
+  ++rows_;
+}
+
+void NpyFile::AddNothing() {
+  Add(std::vector<float>(static_cast<size_t>(width_), std::numeric_limits<float>::quiet_NaN()));
+}
+
+absl::Status NpyFile::Finish() {
+  file_.seekp(0);
+  file_ << Header();
+  file_.close();
+  if (file_) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(name_, " cannot be written: ", std::strerror(errno)));
+}
+
+// The format's magic string, its version, the length of the rest, and a Python dictionary that ends with a newline. The
+// length is a multiple of 64, and the same for any number of rows.
+std::string NpyFile::Header() const {
+  constexpr size_t kBytes = 128, kBefore = 10;
+  std::string text = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows_, ", ", width_, "), }");
+  text.resize(kBytes - kBefore - 1, ' ');
+  text += '\n';
+  const auto size = static_cast<uint16_t>(text.size());
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(size & 0xFF);
+  header += static_cast<char>(size >> 8);
+  return header + text;
+}
 
 class EmbedCommand final : public Command {
  public:
@@ -29,7 +101,7 @@ or {"name": ..., "error": {...}}. With --npy, a NumPy file gets the vectors inst
 of NaN for an item that failed, which is reported by name. A model that joins two documents embeds pairs, too; one that compares
 them embeds each by itself.
 
-If an item cannot be read or embedded, the program continues with the others, and the exit code is that of "longshort classify".
+If an item cannot be read or embedded, the program continues with the others, and the exit code is not 0.
 
 Examples:
   longshort embed --model=languages letter.txt
@@ -43,11 +115,10 @@ Examples:
               &pooling_);
     table.AddSwitch("normalize", "Divide each vector by its length.", &normalize_);
     table.Add("npy", "FILE", "Write the vectors to this NumPy file.", &npy_);
-    texts_.AddForClassifiersTo(table);
+    options_.AddForClassifiersTo(table);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    LS_RETURN_IF_ERROR(texts_.Check());
     if (!pooling_.empty() && PoolingOf(pooling_) == v1::POOLING_UNSPECIFIED) {
       return UsageError(absl::StrCat("--pooling is \"", pooling_, "\"; it must be cls or mean"));
     }
@@ -58,12 +129,28 @@ Examples:
     if (model.classifier().embedding_width() == 0) {
       return absl::FailedPreconditionError("the server is older than embeddings");
     }
-    if (model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT) {
-      LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/true));
-      return WithNpy(model, [&](NpyFile* npy) { return EmbedTexts(std::move(files), model, npy, context); });
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectItems(options_, arguments, model, /*embeds=*/true, context));
+    std::optional<NpyFile> npy;
+    if (!npy_.empty()) {
+      LS_ASSIGN_OR_RETURN(npy, AsUsage(NpyFile::Create(npy_, model.classifier().embedding_width())));
     }
-    LS_ASSIGN_OR_RETURN(CollectedFiles files, CollectImages(texts_, arguments, model, context));
-    return WithNpy(model, [&](NpyFile* npy) { return EmbedImages(std::move(files), model, npy, context); });
+    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+      if (npy.has_value()) return npy->Add(answer.embedding().values());
+      v1::Embedding embedding = answer.embedding();
+      embedding.clear_timings();
+      WriteAnswerJsonLine(name, model, &answer.model(), embedding, context.terminal.output);
+    };
+    const auto skip = [&] {
+      if (npy.has_value()) npy->AddNothing();
+    };
+    v1::ScoreTextsOptions request;
+    request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
+    request.mutable_embedding()->set_normalize(normalize_);
+    const absl::StatusOr<ExitCode> code =
+        RunItems(options_, std::move(files), model, std::move(request),
+                 {.json_errors = !npy.has_value(), .show = show, .skip = skip}, context);
+    if (npy.has_value()) LS_RETURN_IF_ERROR(npy->Finish());
+    return code;
   }
 
  private:
@@ -72,60 +159,10 @@ Examples:
     return name == "cls" ? v1::POOLING_CLS : name == "mean" ? v1::POOLING_MEAN : v1::POOLING_UNSPECIFIED;
   }
 
-  // Calls `embed` with the file of --npy, or nullptr.
-  absl::StatusOr<ExitCode> WithNpy(const v1::Model& model,
-                                   absl::FunctionRef<absl::StatusOr<ExitCode>(NpyFile*)> embed) const {
-    if (npy_.empty()) return embed(nullptr);
-    LS_ASSIGN_OR_RETURN(NpyFile npy, AsUsage(NpyFile::Create(npy_, model.classifier().embedding_width())));
-    absl::StatusOr<ExitCode> code = embed(&npy);
-    LS_RETURN_IF_ERROR(npy.Finish());
-    return code;
-  }
-
-  absl::StatusOr<ExitCode> EmbedTexts(TextFiles files, const v1::Model& model, NpyFile* npy,
-                                      const CommandContext& context) const {
-    v1::ScoreTextsOptions request;
-    request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
-    request.mutable_embedding()->set_normalize(normalize_);
-    TextRunOptions options = texts_;
-    options.npy = npy;
-    return RunTexts(options, model, std::move(request), std::move(files), context);
-  }
-
-  absl::StatusOr<ExitCode> EmbedImages(CollectedFiles files, const v1::Model& model, NpyFile* npy,
-                                       const CommandContext& context) const {
-    const auto call = [&](Images images) -> absl::StatusOr<std::vector<v1::ScoreTextsResponse>> {
-      v1::EmbedRequest request;
-      *request.mutable_model() = SelectorOf(model);
-      request.set_pooling(PoolingOf(pooling_));
-      request.set_normalize(normalize_);
-      request.mutable_images()->Swap(&images);
-      LS_ASSIGN_OR_RETURN(v1::EmbedResponse response, context.client.Embed(request));
-      std::vector<v1::ScoreTextsResponse> answers;
-      for (v1::EmbedResult& result : *response.mutable_results()) {
-        v1::ScoreTextsResponse& answer = answers.emplace_back();
-        *answer.mutable_model() = response.model();
-        if (result.has_error()) {
-          *answer.mutable_error() = std::move(*result.mutable_error());
-        } else {
-          *answer.mutable_embedding() = std::move(*result.mutable_embedding());
-        }
-      }
-      return answers;
-    };
-    TextRunOptions options = texts_;
-    options.npy = npy;
-    const auto show = [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-      WriteEmbedding(name, answer, model, options, context.terminal.output);
-    };
-    return RunImages(std::move(files), model,
-                     {.json = npy == nullptr, .quiet = texts_.quiet, .call = call, .show = show}, context);
-  }
-
   std::string pooling_;
   bool normalize_ = false;
   std::string npy_;
-  TextRunOptions texts_;
+  ItemOptions options_;
 };
 
 }  // namespace

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/results.h"
 
 namespace longshort::client {
 
@@ -18,13 +13,6 @@ namespace {
 
 // Payload that marks a UsageError.
 constexpr char kUsageError[] = "longshort/usage-error";
-
-// What the user can do about a document's error, for the end of the message. For classifiers, the server's message
-// names `truncate`.
-absl::string_view HintFor(absl::string_view message) {
-  const bool is_too_long = absl::StartsWith(message, "number of tokens of ") && !absl::StrContains(message, "truncate");
-  return is_too_long ? ". Start the server with a larger --max-prompt-tokens, or split the document" : "";
-}
 
 }  // namespace
 
@@ -64,6 +52,7 @@ absl::string_view ExitCodesHelp() {
   3  the server is unreachable, stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED); retry later
   4  --timeout has passed, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
   5  any other error, such as output that cannot be written to a full disk
+score, classify and embed continue after an item that fails, and end with the first of 2, 3, 5 and 1 that an item has.
 )";
 }
 
@@ -89,47 +78,6 @@ v1::ItemError MakeItemError(const absl::Status& status) {
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(ValidUtf8(std::string(status.message())));
   return error;
-}
-
-absl::Status StatusOf(const v1::ItemError& error) {
-  return absl::Status(static_cast<absl::StatusCode>(error.code()), error.message());
-}
-
-ItemFailures::ItemFailures(Terminal& terminal, bool json, std::string unit)
-    : terminal_(terminal), json_(json), unit_(std::move(unit)) {}
-
-void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
-  const absl::Status status = StatusOf(error);
-  if (absl::IsNotFound(status)) {
-    ++unread_;
-  } else {
-    const ExitCode code = ExitCodeOf(status);
-    ++(code == ExitCode::kInvalid ? invalid_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
-  }
-  absl::string_view message = error.message();
-  absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // the output already shows the name
-  if (json_) {
-    v1::ItemError without_name = error;
-    without_name.set_message(std::string(message));
-    WriteErrorJsonLine(name, without_name, terminal_.output);
-  } else {
-    terminal_.error << name << ": " << absl::StatusCodeToString(status.code()) << ": " << message << HintFor(message)
-                    << "\n";
-  }
-}
-
-ExitCode ItemFailures::Summarize(int64_t total) const {
-  std::vector<std::string> parts;
-  if (invalid_ > 0) parts.push_back(absl::StrCat(invalid_, " invalid or not allowed"));
-  if (unavailable_ > 0)
-    parts.push_back(absl::StrCat(unavailable_, " not served: server full, stopping or unreachable"));
-  if (other_ > 0) parts.push_back(absl::StrCat(other_, " failed"));
-  if (unread_ > 0) parts.push_back(absl::StrCat(unread_, " unreadable"));
-  if (parts.empty()) return ExitCode::kOk;
-  terminal_.error << "longshort: of " << total << " " << unit_ << ", " << absl::StrJoin(parts, ", ") << "\n";
-  if (invalid_ > 0) return ExitCode::kInvalid;
-  if (unavailable_ > 0) return ExitCode::kUnavailable;
-  return other_ > 0 ? ExitCode::kOther : ExitCode::kUsage;
 }
 
 }  // namespace longshort::client

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
 namespace longshort::client {

@@ -1,4 +1,4 @@
-// Human-readable results: tables, classes with their probabilities, tokens, completions as they are generated.
+// Writes results: people get tables, tokens, and completions as they are generated; scripts get lines of JSON.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "base/text_table.h"
 #include "clients/cpp/terminal.h"
+#include "google/protobuf/message.h"
 #include "longshort/v1/inference.pb.h"
+#include "longshort/v1/models.pb.h"
+#include "longshort/v1/types.pb.h"
 
 namespace longshort::client {
 
@@ -29,13 +33,32 @@ std::string TokenLine(const v1::TokenLogProbability& token);
 // Quotes the bytes and escapes those that cannot be printed.
 std::string QuoteBytes(const std::string& bytes);
 
+// Replaces each byte that is not part of a UTF-8 character by U+FFFD.
+std::string ValidUtf8(absl::string_view bytes);
+
+// Writes the message as one line of JSON and flushes. Uses protobuf's JSON mapping (64-bit integers are strings, bytes
+// are base64) with the proto's field names, and includes fields with default values.
+void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output);
+
+// Writes the message as WriteJsonLine does, after a field "name" of the file or document. Applies ValidUtf8 to the
+// name.
+void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
+
+// Writes the message as WriteNamedJsonLine does, with the result's origin after the name: `model`, if not null, and the
+// fingerprint and precision of `weights` (from GetModel), if set. Omits empty lists.
+void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
+                         const google::protobuf::Message& message, std::ostream& output);
+
+// Writes {"name": ..., "error": {"code": ..., "message": ...}}.
+void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output);
+
 // Shows completions as they are generated. A single completion is written as it arrives. Several are written one after
 // the other, each under a line "--- INDEX ---"; the later ones are buffered. The summary goes to terminal.error.
 class CompletionPrinter final {
  public:
   enum class Form {
     kText,
-    // The bytes, which may not be UTF-8.
+    // Bytes, which may not be UTF-8.
     kRaw,
     // A TokenLine for each token.
     kTokens,
@@ -44,7 +67,7 @@ class CompletionPrinter final {
   CompletionPrinter(Terminal& terminal, Form form, int completions);
 
   void OnMessage(const v1::GenerateStreamResponse& message);
-  // The same for a unary response.
+  // Shows the completions of a unary response.
   void OnResponse(const v1::GenerateResponse& response);
 
  private:

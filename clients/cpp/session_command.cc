@@ -9,7 +9,6 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 #include "clients/cpp/session_file.h"
 #include "clients/cpp/sessions.h"

@@ -48,7 +48,7 @@ class SessionFileReader final {
 
   // Returns false at the end or if the file is not a session.
   bool Read(v1::SessionPart& part);
-  // Whether the file could be opened and everything read from it was valid.
+  // Returns whether the file could be opened and everything read from it was valid.
   bool readable() const { return readable_; }
 
  private:

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "clients/cpp/failures.h"
+#include "clients/cpp/running_call.h"
 
 namespace longshort::client {
 namespace {

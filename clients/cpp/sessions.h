@@ -1,4 +1,4 @@
-// The sessions of a server: listing them, and moving them to another server.
+// Lists the sessions of a server, and moves them to another server.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SessionOfModel {
   v1::ModelSelector model;
   v1::ListedSession session;
 
-  // "enwiki/1".
+  // Returns a name such as "enwiki/1".
   std::string model_name() const;
 };
 

@@ -25,9 +25,9 @@ namespace longshort::client {
 
 struct Terminal {
   std::istream& input;
-  // Only results, so that they can be piped.
+  // Receives only results, so that they can be piped.
   std::ostream& output;
-  // Errors, progress, summaries.
+  // Receives errors, progress and summaries.
   std::ostream& error;
   // Whether each stream is a terminal.
   bool input_is_terminal = false;
@@ -46,7 +46,7 @@ class StoppableInput final : public std::streambuf {
   StoppableInput(const StoppableInput&) = delete;
   StoppableInput& operator=(const StoppableInput&) = delete;
 
-  // A read that waits, and each later one, finds the end. Thread-safe.
+  // Makes a read that waits, and each later one, find the end. Thread-safe.
   void Stop() { eventfd_write(stopped_, 1); }
 
  protected:
@@ -68,7 +68,7 @@ class LineOutput final : public std::streambuf {
   // Does not own the descriptor.
   explicit LineOutput(int descriptor) : descriptor_(descriptor) {}
 
-  // The errno of the first error (ENOSPC, ...), or 0.
+  // Returns the errno of the first error (ENOSPC, ...), or 0.
   int error() const { return error_; }
 
  protected:
@@ -101,9 +101,9 @@ class InterruptWatcher final {
   Thread thread_;  // last: it uses the other members
 };
 
-// "[########------------]  512/1280 images  48.2/s  16 s left", estimated from the average rate. If `total` is 0
-// (unknown) or exceeded, "512 images  48.2/s". Before the first item is done, shows the elapsed seconds instead of the
-// rate.
+// Returns "[########------------]  512/1280 images  48.2/s  16 s left", estimated from the average rate, or "512 images
+// 48.2/s" if `total` is 0 (unknown) or exceeded. Before the first item is done, the text has the elapsed seconds
+// instead of the rate.
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed);
 
 // Shows ProgressText as a line of the terminal, redrawn at least every half second, and erases it in the end. If the
@@ -113,9 +113,9 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
 class ProgressBar final {
  public:
   struct Options {
-    // Such as "images".
+    // Plural name of the items, such as "images".
     std::string unit;
-    // 0 if unknown.
+    // Number of items; 0 if unknown.
     int64_t total = 0;
     bool quiet = false;
   };

@@ -121,9 +121,11 @@ Examples:
                     [this](const std::string& text) { return ReadModels(text, &models_); });
     table.AddChoice<std::string>("priority", {{"normal", "normal"}, {"high", "high"}},
                                  "Highest priority that calls with it may ask for.", &priority_);
-    table.Add("calls-per-second", "N", "Rate limit of the identity, over all of its tokens; unlimited if not given.",
+    table.Add("calls-per-second", "N",
+              "Rate limit of calls of the identity, over all of its tokens; unlimited if not given.",
               &calls_per_second_, kRates);
-    table.Add("tokens-per-second", "N", "The same for tokens read and generated.", &tokens_per_second_, kRates);
+    table.Add("tokens-per-second", "N", "Rate limit of tokens read and generated; unlimited if not given.",
+              &tokens_per_second_, kRates);
     table.AddCustom("expires", "TIME", "never", "Lifetime of the token, such as 30d or 12h.",
                     [this](const std::string& text) { return ReadLifetime(text, &lifetime_); });
   }

@@ -7,9 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
 #include "clients/cpp/failures.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/inputs.h"
 #include "clients/cpp/results.h"
 
 namespace longshort::client {
@@ -39,9 +38,8 @@ Examples:
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    for (const std::string& name : DocumentNames(arguments)) {
-      LS_RETURN_IF_ERROR(Tokenize(name, context));
-    }
+    if (arguments.empty()) LS_RETURN_IF_ERROR(Tokenize("-", context));
+    for (const std::string& name : arguments) LS_RETURN_IF_ERROR(Tokenize(name, context));
     return ExitCode::kOk;
   }
 

@@ -37,7 +37,8 @@ FieldDescription DescribeResize() {
   const std::string values =
       absl::StrFormat("an object: library %s, filter %s; or library %s, filter %s", QuotedWords({&kLibraries[0], 1}),
                       QuotedWords(kPillowFilters), QuotedWords({&kLibraries[1], 1}), QuotedWords(kOpenCvFilters));
-  return {kResize, values, "Whose interpolation resizes, bit for bit. Absent: Pillow's bicubic."};
+  return {kResize, values,
+          "Interpolation that resizes, equal to this library's bit for bit. Absent: Pillow's bicubic."};
 }
 
 absl::StatusOr<ResizeMethod> ReadResize(const JsonView& preprocessing) {
@@ -58,8 +59,8 @@ constexpr std::array<std::string_view, 2> kOrientationUses = {"apply", "ignore"}
 
 FieldDescription DescribeOrientation() {
   return {kOrientation, QuotedWords(kOrientationUses),
-          "Whether a file is turned upright, as its EXIF or XMP data say, or taken as it is stored, as in evaluations "
-          "that ignore these data. Absent: \"apply\"."};
+          "apply: a file is turned upright, as its EXIF or XMP data say. ignore: it is taken as it is stored, as in "
+          "evaluations that ignore these data. Absent: \"apply\"."};
 }
 
 absl::StatusOr<OrientationUse> ReadOrientationUse(const JsonView& preprocessing) {
@@ -90,9 +91,9 @@ std::vector<FieldDescription> ImagePreprocessingFields() {
        "The shorter side after resizing, in pixels, at least both sides of the crop; the longer one in proportion, "
        "rounded down."},
       {"crop_height", side, "Height of the part that is cut out of the middle, in pixels."},
-      {"crop_width", side, "Its width."},
+      {"crop_width", side, "Width of that part, in pixels."},
       {"mean", "three numbers", "Subtracted from red, green and blue, which are 0 to 1."},
-      {"standard_deviation", "three numbers above 0", "What red, green and blue are divided by then."},
+      {"standard_deviation", "three numbers above 0", "Divisors of red, green and blue, after the mean is subtracted."},
       DescribeResize(),
       DescribeOrientation(),
   };

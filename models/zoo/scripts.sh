@@ -84,8 +84,19 @@ start_server() {
 # client ARGUMENT...
 client() { "$programs/longshort" --server="$address" "$@"; }
 
+# classify_texts MODEL FILE OPTION...: writes the classification of each text of a JSON Lines file to $scratch/answers.jsonl.
+classify_texts() {
+  rm -rf "$scratch/texts"
+  mkdir "$scratch/texts"
+  # A file for each text: their names sort like the lines.
+  python3 -c 'import json, pathlib, sys
+for number, line in enumerate(open(sys.argv[1], encoding="utf-8")):
+    pathlib.Path(sys.argv[2], f"{number:09}.txt").write_bytes(json.loads(line)["text"].encode())' "$2" "$scratch/texts"
+  client --model="$1" classify --json --truncate "${@:3}" "$scratch/texts" >"$scratch/answers.jsonl"
+}
+
 # measure_texts MODEL TITLE FILE: classifies the texts of a JSON Lines file, and prints how many labels are right.
 measure_texts() {
-  client --model="$1" classify --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
+  classify_texts "$1" "$3"
   python3 "$zoo/accuracy.py" "$2" --labels="$3" <"$scratch/answers.jsonl"
 }

@@ -102,8 +102,8 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   [&options](const std::string& text) { return ReadMode(text, &options.listen_mode); });
   table.AddCustom(
       "http-listen", "host:port|unix:/path", options.http_listen.ToString(),
-      "Address of HTTP, as --listen: every call as JSON, the page at /, /metrics (Prometheus), /livez, /readyz. An "
-      "address other than loopback needs --tls-certificate or --insecure.",
+      "Address of HTTP, in the forms of --listen. It serves every call as JSON, the page at /, /metrics (Prometheus), "
+      "/livez and /readyz. An address other than loopback needs --tls-certificate or --insecure.",
       AddressReader(&options.http_listen));
   const std::vector<std::pair<std::string, bool>> either = {{"true", true}, {"false", false}};
   table.AddChoice("http-inference", either,
@@ -113,7 +113,7 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.Add(
       "http-cors-origin", "ORIGIN",
       "Let the pages of this origin, such as https://example.com, call the server from a browser (CORS). * is every "
-      "origin. Without this option only the server's own page may.",
+      "origin. Without this option only the server's own page may call it.",
       &options.http_cors_origin);
   table.AddCustom(
       "http-host", "NAME[,NAME]", "none",
@@ -130,7 +130,7 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
             "for longer must not reuse one that has been idle for this time, or some requests fail.",
             &options.http_idle_timeout, kPatience);
   table.Add("port-file", "FILE",
-            "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0. "
+            "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open, for scripts that use port 0. "
             "A Unix socket has the number 0.",
             &options.port_file);
 }
@@ -144,8 +144,8 @@ void AddEncryption(OptionTable& table, ServerOptions& options) {
   table.Add("tls-key", "FILE", "PEM file of the certificate's private key. It must not be readable by all users.",
             &options.tls.key);
   table.Add("tls-client-ca", "FILE",
-            "PEM file of certificate authorities. Clients of gRPC must present a certificate that one of them has "
-            "signed (mutual TLS). So must those that call by HTTP; metrics and probes need none.",
+            "PEM file of certificate authorities. Clients that call by gRPC or HTTP must present a certificate that "
+            "one of them has signed (mutual TLS). Metrics and probes need none.",
             &options.tls.client_ca);
   table.Add("tls-client-crl", "FILE",
             "PEM file of certificate revocation lists, one for each authority in --tls-client-ca. The server refuses "
@@ -188,11 +188,11 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-message-bytes", "BYTES",
             "Largest request message. The default (8 MiB) has room for a document of 5 MB.", &options.max_message_bytes,
             {1 << 10, 1 << 30});
-  table.Add(
-      "max-inputs", "N",
-      "Most texts of one call that scores, classifies or embeds. The server gives them to the engine in parts, so "
-      "that other clients' calls run between them.",
-      &options.max_inputs, {1, 1 << 14});
+  table.Add("max-inputs", "N",
+            "Maximum number of texts in one call that scores, classifies or embeds. The server gives them to the "
+            "engine in parts, so "
+            "that other clients' calls run between them.",
+            &options.max_inputs, {1, 1 << 14});
   table.Add("max-prompt-tokens", "N",
             "Longest prompt or document. Memory does not grow with it. The default is the same number as that of "
             "--max-message-bytes, but does not change with it.",
@@ -202,17 +202,18 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
 
 void AddAccess(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Access and sessions:");
-  table.Add("token-file", "FILE",
-            "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "
-            "manage, observe), models, limits and expiry. Only owner and group may have access to the file. "
-            "\"longshort token new NAME\" makes a token and its line. The server reads the file again when it changes. "
-            "Without this option every client may call everything, and clients count by their addresses.",
-            &options.token_file);
+  table.Add(
+      "token-file", "FILE",
+      "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "
+      "manage, observe), models, limits and expiry. Only owner and group may have access to the file. "
+      "\"longshort token new NAME\" makes a token and its line. The server reads the file again when it changes. "
+      "Without this option every client may call everything, and the server distinguishes clients by their addresses.",
+      &options.token_file);
   table.AddSwitch(
       "trust-client-id",
-      "Without --token-file, clients count by the x-client-id of their calls, which a proxy that knows them "
-      "sets. Without this option they count by their addresses, because a client can invent any number of "
-      "names.",
+      "Without --token-file, distinguish clients by the x-client-id of their calls, which a proxy that knows them "
+      "sets. Without this option the server distinguishes them by their addresses, because a client can invent any "
+      "number of names.",
       &options.trust_client_id);
   table.AddSwitch("protect-health",
                   "Health checks over gRPC also need a token with the scope observe, as reflection and /metrics do "

@@ -176,8 +176,8 @@ void AddServingOptions(OptionTable& table, ServingOptions& options) {
             &options.cache_bytes, {0, int64_t{1} << 50});
   table.Add("max-queued-requests", "N",
             "Maximum number of requests of a model that wait before a new one. The server refuses more with "
-            "RESOURCE_EXHAUSTED, because a long queue only delays all requests. Of other clients' requests, as many "
-            "count for each client as the new one's client has waiting.",
+            "RESOURCE_EXHAUSTED, because a long queue only delays all requests. Each other client counts with at most "
+            "as many requests as the new request's client has waiting.",
             &options.limits.max_queued, kMaxQueuedRequests);
   table.Add(
       "max-queue-time", "duration",
@@ -187,15 +187,16 @@ void AddServingOptions(OptionTable& table, ServingOptions& options) {
       &options.limits.max_queued_cost, kMaxQueueTime);
   table.AddLimit(
       "max-queued-requests-per-client", "N",
-      "As --max-queued-requests, for the requests of one client (metadata x-client-id; calls without an id count as "
-      "one client). 0: no limit, because the scheduler shares the model fairly between clients anyway.",
+      "Maximum number of requests of one client that wait before its new one (metadata x-client-id; calls without an "
+      "id count as one client). 0: no limit, because the scheduler shares the model fairly between clients anyway.",
       &options.limits.max_queued_per_client, kMaxQueuedRequests.high);
   table.AddLimit("max-queue-time-per-client", "duration",
-                 "As --max-queue-time, for the queued work of one client. 0: no limit.",
+                 "Maximum predicted run time of a request and of its client's queued work that comes before it. 0: "
+                 "no limit.",
                  &options.limits.max_queued_cost_per_client, kMaxQueueTime.high);
   table.AddLimit("max-running-per-client", "N",
                  "Maximum number of requests of one client (of a classifier: items) that run at once, per model. "
-                 "Others of this client stay queued while other clients overtake them. 0: no limit.",
+                 "The client's other requests stay queued while other clients overtake them. 0: no limit.",
                  &options.order.max_running_per_client, kMaxStreams.high);
   table.Add(
       "max-batch-size", "N",

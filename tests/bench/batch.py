@@ -4,9 +4,10 @@
     tests/bench/batch MODEL movie_reviews.zip [--count=N] [--rounds=N] [-- SERVER_OPTION...]
 
 FILE.jsonl has an object a line with its document in "text". movie_reviews.zip is nltk_data's archive; its documents are
-the first 1,500 bytes of its first N reviews that are as long. Each round scores the documents with both clients, from
-the start of the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds,
-documents a second, and the server's steps.
+the first 1,500 bytes of its first N reviews that are as long. longshort reads each document from a file of its own,
+longshort-batch all from FILE.jsonl. Each round scores the documents with both clients, from the start of the program to
+its end, and the next round in the other order. Prints seconds, the client's CPU seconds, documents a second, and the
+server's steps.
 """
 
 from __future__ import annotations
@@ -53,10 +54,15 @@ def steps(server: Server) -> tuple[float, float]:
 
 
 def run(model: str, documents: Path, rounds: int, classify: bool, server_options: list[str]) -> None:
-    count = sum(1 for _ in documents.open("rb"))
+    texts = [json.loads(line)["text"] for line in documents.read_text().splitlines()]
+    count = len(texts)
     times: dict[str, list[tuple[float, float]]] = {"longshort": [], "longshort-batch": []}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
+        files = scratch / "documents"
+        files.mkdir()
+        for number, text in enumerate(texts):
+            (files / f"{number:06}.txt").write_text(text)
         with Server(ROOT / "models/zoo", scratch / "server", *server_options) as server:
             shared = [
                 f"--server=127.0.0.1:{server.grpc_port}",
@@ -64,11 +70,11 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
                 *(["--truncate"] if classify else []),
             ]
             command = "classify" if classify else "score"
-            program = [str(ROOT / "build/release/bin/longshort"), command, "--json", "--json-lines", *shared]
+            program = [str(ROOT / "build/release/bin/longshort"), command, "--json", *shared]
             batch = [sys.executable, "-m", "longshort.batch", command, *shared]
             for turn in range(rounds):
                 commands = {
-                    "longshort": [*program, str(documents)],
+                    "longshort": [*program, str(files)],
                     "longshort-batch": [*batch, str(documents), f"--out={scratch / f'out{turn}'}"],
                 }
                 for name in sorted(commands, reverse=turn % 2 == 1):

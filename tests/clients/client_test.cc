@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "clients/cpp/running_call.h"
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 

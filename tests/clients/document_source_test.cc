@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/cpp/documents.h"
+#include "clients/cpp/inputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
@@ -17,9 +17,8 @@ using testing::HasSubstr;
 
 class DocumentSourceTest : public testing::Test {
  protected:
-  DocumentSource Source(std::vector<std::string> names, const DocumentForm& form,
-                        std::vector<std::string> second_names = {}) {
-    return DocumentSource(std::move(names), std::move(second_names), form, terminal_);
+  DocumentSource Source(std::vector<std::string> names, const DocumentForm& form) {
+    return DocumentSource(std::move(names), form, terminal_);
   }
 
   // Each as "name=first", "name=first|second" or "name!error".
@@ -51,11 +50,11 @@ TEST_F(DocumentSourceTest, FilesAreDocumentsOfTheirVeryBytes) {
   EXPECT_THAT(All(std::move(source)), ElementsAre(file + "=one\ntwo\n", "-=from\nstandard input"));
 }
 
-TEST_F(DocumentSourceTest, SecondFilesBelongToTheFirstInOrder) {
+TEST_F(DocumentSourceTest, TheSecondFileIsTheSecondDocumentOfThePair) {
   const std::string a = folder_.Write("a", "A");
   const std::string b = folder_.Write("b", "B");
-  DocumentSource source = Source({a, b}, {}, {b, a});
-  EXPECT_THAT(All(std::move(source)), ElementsAre(a + "=A|B", b + "=B|A"));
+  EXPECT_THAT(All(Source({a}, {.second = b})), ElementsAre(a + "=A|B"));
+  EXPECT_THAT(All(Source({a}, {.second = folder_ / "missing"})), ElementsAre(HasSubstr("missing: No such file")));
 }
 
 TEST_F(DocumentSourceTest, AFileThatCannotBeReadIsItsOwnErrorAndTheOthersGoOn) {
@@ -83,7 +82,7 @@ TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
               ElementsAre("/dev/zero!/dev/zero" + of_line, file + ":1=A"));
   std::ifstream zeros("/dev/zero", std::ios::binary);
   Terminal terminal{zeros, output_, error_};
-  DocumentSource standard_input({"-"}, {}, {.lines = true}, terminal);
+  DocumentSource standard_input({"-"}, {.lines = true}, terminal);
   EXPECT_THAT(All(std::move(standard_input)), ElementsAre("-!standard input" + of_line));
 }
 
@@ -118,48 +117,6 @@ TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
 TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
   DocumentSource source = Source({"-"}, {.lines = true});
   EXPECT_THAT(All(std::move(source)), ElementsAre("-:1=from", "-:2=standard input"));
-}
-
-TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
-  const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
-  EXPECT_THAT(All(Source({file}, {.lines = true, .least = 2, .most = 2})),
-              ElementsAre(file + ":1=a|b\tc", file + ":2!the line must contain two documents, separated by a tab",
-                          file + ":3=|"));
-  EXPECT_THAT(All(Source({file}, {.lines = true})),
-              ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
-}
-
-TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
-  const std::string file = folder_.Write("a.jsonl",
-                                         "{\"text\": \"two\\nlines\", \"label\": 3}\n"
-                                         "{\"name\": \"review 7\", \"text\": \"\\u00e9\"}\n"
-                                         "[1]\n"
-                                         "{\"text\": 5}\n"
-                                         "{\"name\": \"review 8\"}\n");
-  EXPECT_THAT(All(Source({file}, {.json_lines = true})),
-              ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
-                          file + ":4!the JSON object has no string field \"text\"",
-                          "review 8!the JSON object has no string field \"text\""));
-}
-
-TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
-  const std::string file = folder_.Write("pairs.jsonl",
-                                         "{\"text\": \"a\", \"second_text\": \"b\"}\n"
-                                         "{\"text\": \"a\"}\n");
-  EXPECT_THAT(All(Source({file}, {.json_lines = true, .least = 2, .most = 2})),
-              ElementsAre(file + ":1=a|b", file + ":2!the JSON object has no string field \"second_text\""));
-}
-
-TEST_F(DocumentSourceTest, JsonLinesHoldPairsAmongSingleDocuments) {
-  const std::string file = folder_.Write("pairs.jsonl",
-                                         "{\"text\": \"a\", \"second_text\": \"b\"}\n"
-                                         "{\"text\": \"a\"}\n"
-                                         "{\"text\": \"a\", \"second_text\": null}\n"
-                                         "{\"text\": \"a\", \"second_text\": \"\"}\n"
-                                         "{\"text\": \"a\", \"second_text\": 5}\n");
-  EXPECT_THAT(All(Source({file}, {.json_lines = true, .most = 2})),
-              ElementsAre(file + ":1=a|b", file + ":2=a", file + ":3=a", file + ":4=a|",
-                          file + ":5!the JSON object has no string field \"second_text\""));
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {

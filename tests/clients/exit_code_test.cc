@@ -79,11 +79,9 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_THAT(error_, HasSubstr("characters/newest"));
   EXPECT_EQ(Run({"score", "/does/not/exist"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/does/not/exist: No such file"));
-  EXPECT_EQ(Run({"classify", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({"models", "--client-id=Zo\xc3\xab"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("--client-id is \"Zo\\xc3\\xab\""));
   EXPECT_EQ(RunAlone({"models", "--server="}), ExitCode::kUsage);
-  EXPECT_EQ(Run({"score", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({}), ExitCode::kUsage);
 }
 

@@ -1,5 +1,3 @@
-#include "clients/cpp/file_collection.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "clients/cpp/inputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"

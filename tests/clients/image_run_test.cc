@@ -1,9 +1,8 @@
-#include "clients/cpp/image_run.h"
-
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "clients/cpp/item_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"

@@ -1,7 +1,6 @@
-#include "clients/cpp/json_lines.h"
-
 #include <sstream>
 
+#include "clients/cpp/results.h"
 #include "gtest/gtest.h"
 #include "longshort/v1/inference.pb.h"
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -76,20 +77,6 @@ TEST_F(TextRunTest, ATruncatedDocumentIsCutToAMessage) {
   EXPECT_EQ(Run({"classify", a}), ExitCode::kInvalid);
 }
 
-// An id takes 5 bytes at most. The last one stays, which some models keep.
-TEST_F(TextRunTest, TruncatedIdsAreCutToAMessage) {
-  server_.models[0].mutable_limits()->set_message_bytes(4096);
-  constexpr int kKept = (4096 - 1024) / 5;
-  std::string ids;
-  for (int i = 0; i < 10'000; ++i) absl::StrAppend(&ids, i, " ");
-  ASSERT_EQ(Run({"classify", "--truncate", "--ids"}, ids), ExitCode::kOk) << error_;
-  const auto& sent = server_.document_requests.front().input().ids().ids();
-  ASSERT_EQ(sent.size(), kKept);
-  for (int i = 0; i < kKept - 1; ++i) ASSERT_EQ(sent[i], i);
-  EXPECT_EQ(sent[kKept - 1], 9'999);
-  EXPECT_EQ(Run({"classify", "--ids"}, ids), ExitCode::kInvalid);
-}
-
 TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
   EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kInvalid);
   EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
@@ -161,57 +148,52 @@ TEST_F(TextRunTest, ABadDocumentIsAnErrorBesideItsNameAndTheOthersContinue) {
 }
 
 TEST_F(TextRunTest, WithJsonEachDocumentIsAnObjectWithItsName) {
-  EXPECT_EQ(
-      Run({"classify", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
-      ExitCode::kInvalid);
-  EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"precision\":\"fp32\",\"classification\":{"));
-  EXPECT_THAT(output_,
-              EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"
-                       "{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the line is not a JSON object\"}}\n"));
+  EXPECT_EQ(Run({"classify", "--json", "--lines"}, "a\n!\n"), ExitCode::kInvalid);
+  EXPECT_THAT(output_, StartsWith("{\"name\":\"-:1\",\"precision\":\"fp32\",\"classification\":{"));
+  EXPECT_THAT(output_, EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"));
 }
 
-TEST_F(TextRunTest, PairsAreSentAsPairs) {
-  server_.models.front().mutable_classifier()->set_documents(2);
-  ASSERT_EQ(Run({"classify", "--lines"}, "a\tb\nc\td\n"), ExitCode::kOk) << error_;
-  ASSERT_EQ(server_.document_requests.size(), 2);
-  EXPECT_EQ(server_.document_requests[1].input().raw(), "c");
-  EXPECT_EQ(server_.document_requests[1].second_input().raw(), "d");
-
-  ASSERT_EQ(Run({"classify", "--second", folder_.Write("b", "B"), folder_.Write("a", "A")}), ExitCode::kOk) << error_;
-  ASSERT_EQ(server_.document_requests.size(), 3);
-  EXPECT_EQ(server_.document_requests[2].input().raw(), "A");
-  EXPECT_EQ(server_.document_requests[2].second_input().raw(), "B");
-}
-
-TEST_F(TextRunTest, PairsAndSingleDocumentsGoToAModelThatJoinsPairs) {
-  server_.models.front().mutable_classifier()->set_documents(1);
-  server_.models.front().mutable_classifier()->set_max_documents(2);
+TEST_F(TextRunTest, TwoFilesAreAPairForAModelThatComparesOrJoinsTwo) {
   const std::string a = folder_.Write("a", "A"), b = folder_.Write("b", "B");
-  ASSERT_EQ(Run({"classify", "--second", b, a}), ExitCode::kOk) << error_;
-  EXPECT_EQ(server_.document_requests[0].second_input().raw(), "B");
+  v1::ClassifierProperties& classifier = *server_.models.front().mutable_classifier();
+  for (const int documents : {2, 1}) {
+    classifier.set_documents(documents);
+    classifier.set_max_documents(2);
+    ASSERT_EQ(Run({"classify", "--second", b, a}), ExitCode::kOk) << error_;
+    EXPECT_EQ(server_.document_requests.back().input().raw(), "A");
+    EXPECT_EQ(server_.document_requests.back().second_input().raw(), "B");
+  }
   ASSERT_EQ(Run({"classify", a}), ExitCode::kOk) << error_;
-  EXPECT_FALSE(server_.document_requests[1].has_second_input());
+  EXPECT_FALSE(server_.document_requests.back().has_second_input());
   ASSERT_EQ(Run({"classify", "--lines"}, "a\tb\n"), ExitCode::kOk) << error_;
-  EXPECT_EQ(server_.document_requests[2].input().raw(), "a\tb");
-  ASSERT_EQ(Run({"classify", "--json-lines"}, "{\"text\":\"a\",\"second_text\":\"b\"}\n{\"text\":\"c\"}\n"),
-            ExitCode::kOk)
-      << error_;
-  ASSERT_EQ(server_.document_requests.size(), 5);
-  EXPECT_EQ(server_.document_requests[3].second_input().raw(), "b");
-  EXPECT_FALSE(server_.document_requests[4].has_second_input());
-  EXPECT_EQ(Run({"classify", "--second", b, a, b}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("joins two documents, but 2 files and 1 --second files were given"));
+  EXPECT_EQ(server_.document_requests.back().input().raw(), "a\tb");
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{b}, {"--lines"}}) {
+    std::vector<std::string> arguments = {"classify", "--second", b, a};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    EXPECT_EQ(Run(arguments), ExitCode::kUsage);
+    EXPECT_THAT(error_, HasSubstr("joins two documents: give one file and --second=FILE, without --lines"));
+  }
 }
 
-TEST_F(TextRunTest, SecondDocumentsMustFitTheModelAndTheFiles) {
+TEST_F(TextRunTest, PairsMustSuitTheModelAndManyAreForLongshortBatch) {
   const std::string file = folder_.Write("a", "A");
   EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("takes one document"));
   server_.models.front().mutable_classifier()->set_documents(2);
-  EXPECT_EQ(Run({"classify", file}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("compares two documents"));
-  EXPECT_EQ(Run({"classify", "--second", file, file, file}), ExitCode::kUsage);
-  EXPECT_EQ(Run({"classify", "--lines", "--second", file, file}), ExitCode::kUsage);
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"classify", file}, {"classify", "--lines", file}}) {
+    EXPECT_EQ(Run(arguments), ExitCode::kUsage);
+    EXPECT_THAT(error_, HasSubstr("compares two documents: give one file and --second=FILE, without --lines. For many "
+                                  "pairs use longshort-batch"));
+  }
+  EXPECT_TRUE(server_.document_requests.empty());
+}
+
+TEST_F(TextRunTest, JsonLinesAreForLongshortBatch) {
+  for (const char* command : {"classify", "score", "embed"}) {
+    EXPECT_EQ(Run({command, "--json-lines"}, "{\"text\":\"a\"}\n"), ExitCode::kUsage);
+    EXPECT_THAT(error_, HasSubstr("--json-lines is not an option; did you mean longshort-batch"));
+  }
 }
 
 TEST_F(TextRunTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
@@ -231,8 +213,8 @@ TEST_F(TextRunTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
 
 TEST_F(TextRunTest, ALineThatCannotBeSentIsShownBeforeTheInputGoesOn) {
   // Nothing was sent, so no answer would bring it forward.
-  EXPECT_EQ(Run({"classify", "--json-lines"}, "none\n"), ExitCode::kInvalid);
-  EXPECT_THAT(error_, StartsWith("-:1: INVALID_ARGUMENT: the line is not a JSON object\n"));
+  EXPECT_EQ(Run({"classify", "--lines", "--ids"}, "none\n"), ExitCode::kInvalid);
+  EXPECT_THAT(error_, StartsWith("-:1: INVALID_ARGUMENT: --ids: \"none\" is not a token id\n"));
   EXPECT_TRUE(server_.document_requests.empty());
 }
 

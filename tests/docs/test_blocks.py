@@ -149,7 +149,7 @@ def write_corpus(folder: Path) -> None:
 
 
 def write_documents(folder: Path) -> None:
-    (folder / "documents.jsonl").write_text('{"text": "The cat sat."}\n')
+    (folder / "sentences.txt").write_text("The cat sat.\n")
 
 
 def write_examples(folder: Path) -> None:

@@ -40,7 +40,6 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("dance"), HasSubstr("generate, score or classify, not 'dance'"));
   EXPECT_THAT(error("score,pormpt=4"), HasSubstr("unknown key 'pormpt'"));
   EXPECT_THAT(error("score,prompt=9:4"), HasSubstr("prompt='9:4'"));
-  EXPECT_THAT(error("score,items=65"), HasSubstr("[1, 64]"));
   EXPECT_THAT(error("score,protocol=http"), HasSubstr("longshort or open_inference"));
   EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("supports only score with text"));
   EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("supports only score with text"));
@@ -65,26 +64,24 @@ TEST(RequestSource, ASecondDocumentBelongsToEachFirstOne) {
   const auto request = [](const std::string& text) {
     return std::get<v1::ScoreTextRequest>(RequestSource::Create(Parsed(text), 1)->Make(3));
   };
-  const v1::ScoreTextRequest pairs = request("classify,prompt=20,items=2,documents=2");
-  EXPECT_EQ(pairs.inputs_size(), 2);
-  EXPECT_EQ(pairs.second_inputs_size(), 2);
-  EXPECT_NE(pairs.inputs(0).text(), pairs.second_inputs(0).text());
-  EXPECT_NE(pairs.second_inputs(0).text(), pairs.inputs(1).text());
-  EXPECT_EQ(request("classify,prompt=20,items=2").second_inputs_size(), 0);
+  const v1::ScoreTextRequest pair = request("classify,prompt=20,documents=2");
+  ASSERT_EQ(pair.inputs_size(), 1);
+  ASSERT_EQ(pair.second_inputs_size(), 1);
+  EXPECT_NE(pair.inputs(0).text(), pair.second_inputs(0).text());
+  EXPECT_EQ(request("classify,prompt=20").second_inputs_size(), 0);
 }
 
 TEST(RequestSource, TheOpenInferenceProtocolAsksTheSame) {
-  const auto score = std::get<v1::ScoreTextRequest>(RequestSource::Create(Parsed("score,items=2"), 1)->Make(5));
+  const auto score = std::get<v1::ScoreTextRequest>(RequestSource::Create(Parsed("score"), 1)->Make(5));
   const auto infer = std::get<inference::ModelInferRequest>(
-      RequestSource::Create(Parsed("score,items=2,protocol=open_inference"), 1)->Make(5));
+      RequestSource::Create(Parsed("score,protocol=open_inference"), 1)->Make(5));
   const std::string length(std::string("@\0\0\0", 4));  // 64
-  EXPECT_EQ(infer.raw_input_contents(0), length + score.inputs(0).text() + length + score.inputs(1).text());
+  EXPECT_EQ(infer.raw_input_contents(0), length + score.inputs(0).text());
   const auto classify =
-      std::get<v1::ClassifyImageRequest>(RequestSource::Create(Parsed("classify,items=2,image_side=3"), 1)->Make(5));
+      std::get<v1::ClassifyImageRequest>(RequestSource::Create(Parsed("classify,image_side=3"), 1)->Make(5));
   const auto pixels = std::get<inference::ModelInferRequest>(
-      RequestSource::Create(Parsed("classify,items=2,image_side=3,protocol=open_inference"), 1)->Make(5));
-  EXPECT_EQ(pixels.raw_input_contents(0),
-            classify.images(0).tensor().uint8_values() + classify.images(1).tensor().uint8_values());
+      RequestSource::Create(Parsed("classify,image_side=3,protocol=open_inference"), 1)->Make(5));
+  EXPECT_EQ(pixels.raw_input_contents(0), classify.images(0).tensor().uint8_values());
 }
 
 TEST(RequestSource, PrefixesAreSharedAcrossRunsAndTakeTurns) {
@@ -106,12 +103,12 @@ TEST(RequestSource, IdsStayInTheirRange) {
 }
 
 TEST(RequestSource, MakesImagesAndDocumentsOfTheSizesAskedFor) {
-  const Request images = RequestSource::Create(Parsed("classify,items=2,image_side=5"), 1)->Make(0);
+  const Request images = RequestSource::Create(Parsed("classify,image_side=5"), 1)->Make(0);
   const auto& classify = std::get<v1::ClassifyImageRequest>(images);
-  ASSERT_EQ(classify.images_size(), 2);
-  EXPECT_EQ(classify.images(1).tensor().uint8_values().size(), 5 * 5 * 3);
-  const Request documents = RequestSource::Create(Parsed("score,items=3,prompt=9"), 1)->Make(0);
-  EXPECT_EQ(std::get<v1::ScoreTextRequest>(documents).inputs(2).text().size(), 9);
+  ASSERT_EQ(classify.images_size(), 1);
+  EXPECT_EQ(classify.images(0).tensor().uint8_values().size(), 5 * 5 * 3);
+  const Request documents = RequestSource::Create(Parsed("score,prompt=9"), 1)->Make(0);
+  EXPECT_EQ(std::get<v1::ScoreTextRequest>(documents).inputs(0).text().size(), 9);
   EXPECT_EQ(RequestSource::Create(Parsed("classify,image=/nowhere.jpg"), 1).status().code(),
             absl::StatusCode::kNotFound);
 }

@@ -15,7 +15,7 @@
 
 namespace longshort::load {
 
-// Time since the run's start. Thread-safe.
+// Measures the time since the run's start. Thread-safe.
 class RunClock final {
  public:
   absl::Duration Now() const { return absl::FromChrono(std::chrono::steady_clock::now() - start_); }

@@ -71,7 +71,6 @@ OptionTable MakeTable(LoadOptions& options) {
   table.BeginSection("Service objective: goodput counts the answers that meet all of these limits");
   table.Add("slo-first-token", "TIME", "Maximum time from the planned arrival to the first token.",
             &options.objective.first_token);
-  table.Add("slo-token", "TIME", "Maximum mean time per token after a call's first.", &options.objective.token);
   table.Add("slo-total", "TIME", "Maximum time from the planned arrival to the end.", &options.objective.total);
   table.BeginSection("Report");
   table.Add("title", "TEXT", "Title of the run in the report and in plots.", &options.title);
@@ -229,7 +228,6 @@ std::string ReportJson(const LoadOptions& options, const std::vector<std::string
   const Json report = {{"title", options.title},
                        {"arguments", arguments},
                        {"seed", options.run.seed},
-                       {"warm_up_seconds", absl::ToDoubleSeconds(options.run.warm_up)},
                        {"workloads", std::move(workloads)}};
   return report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

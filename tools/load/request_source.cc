@@ -118,52 +118,43 @@ v1::GenerateRequest RequestSource::Generate(int64_t index) const {
 v1::ScoreTextRequest RequestSource::Score(int64_t index) const {
   v1::ScoreTextRequest request;
   request.mutable_model()->set_name(workload_.model);
-  for (int64_t i = 0; i < workload_.items; ++i) {
-    const auto draw = static_cast<uint64_t>(index * workload_.items + i) * workload_.documents;
-    *request.add_inputs() = Prompt(index, draw);
-    if (workload_.documents == 2) *request.add_second_inputs() = Prompt(index, draw + 1);
-  }
+  const auto draw = static_cast<uint64_t>(index * workload_.documents);
+  *request.add_inputs() = Prompt(index, draw);
+  if (workload_.documents == 2) *request.add_second_inputs() = Prompt(index, draw + 1);
   return request;
 }
 
 v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
   v1::ClassifyImageRequest request;
   request.mutable_model()->set_name(workload_.model);
-  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
-  for (int64_t i = 0; i < workload_.items; ++i) {
-    v1::Image& image = *request.add_images();
-    if (!image_.empty()) {
-      image.set_encoded(image_);
-      continue;
-    }
-    v1::ImageTensor& tensor = *image.mutable_tensor();
-    tensor.set_height(static_cast<int32_t>(workload_.image_side));
-    tensor.set_width(static_cast<int32_t>(workload_.image_side));
-    tensor.set_channels(3);
-    std::string& pixels = *tensor.mutable_uint8_values();
-    pixels.resize(static_cast<size_t>(workload_.image_side * workload_.image_side * 3));
-    for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
+  v1::Image& image = *request.add_images();
+  if (!image_.empty()) {
+    image.set_encoded(image_);
+    return request;
   }
+  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
+  v1::ImageTensor& tensor = *image.mutable_tensor();
+  tensor.set_height(static_cast<int32_t>(workload_.image_side));
+  tensor.set_width(static_cast<int32_t>(workload_.image_side));
+  tensor.set_channels(3);
+  std::string& pixels = *tensor.mutable_uint8_values();
+  pixels.resize(static_cast<size_t>(workload_.image_side * workload_.image_side * 3));
+  for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
   return request;
 }
 
 inference::ModelInferRequest RequestSource::InferDocuments(int64_t index) const {
-  std::string raw;
   const v1::ScoreTextRequest request = Score(index);
-  for (const v1::Input& document : request.inputs()) {
-    const auto length = static_cast<uint32_t>(document.text().size());
-    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
-    raw.append(document.text());
-  }
-  return MakeInfer(workload_.model, "document", "BYTES", {workload_.items, 1}, std::move(raw));
+  const std::string& text = request.inputs(0).text();
+  const auto length = static_cast<uint32_t>(text.size());
+  std::string raw(reinterpret_cast<const char*>(&length), sizeof(length));
+  return MakeInfer(workload_.model, "document", "BYTES", {1, 1}, raw + text);
 }
 
 inference::ModelInferRequest RequestSource::InferPixels(int64_t index) const {
   const int64_t side = workload_.image_side;
-  std::string raw;
-  const v1::ClassifyImageRequest request = Classify(index);
-  for (const v1::Image& image : request.images()) raw += image.tensor().uint8_values();
-  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, std::move(raw));
+  return MakeInfer(workload_.model, "image", "UINT8", {1, side, side, 3},
+                   Classify(index).images(0).tensor().uint8_values());
 }
 
 absl::Duration PoissonArrivals::Next() {

@@ -31,10 +31,10 @@ class RequestSource final {
   v1::GenerateRequest Generate(int64_t index) const;
   v1::ScoreTextRequest Score(int64_t index) const;
   v1::ClassifyImageRequest Classify(int64_t index) const;
-  // The same documents and pixels as requests of the Open Inference Protocol.
+  // Makes a request of the Open Inference Protocol with the same document, or the same pixels.
   inference::ModelInferRequest InferDocuments(int64_t index) const;
   inference::ModelInferRequest InferPixels(int64_t index) const;
-  // A prompt: the tokens of the prefix that `index` has, then tokens drawn with the number `draw`.
+  // Returns the tokens of the prefix that `index` has, then tokens drawn with the number `draw`.
   v1::Input Prompt(int64_t index, uint64_t draw) const;
 
   Workload workload_;
@@ -42,14 +42,14 @@ class RequestSource final {
   std::string image_;  // content of the image file
 };
 
-// Arrival times of an open loop's requests: a Poisson process, as many independent clients produce. The times do not
+// Draws the arrival times of an open loop's requests, as many independent clients produce them. The times do not
 // depend on the server. Equal rates and seeds give equal times.
 class PoissonArrivals final {
  public:
   // REQUIRES: per_second > 0.
   PoissonArrivals(double per_second, uint64_t seed) : per_second_(per_second), random_(seed) {}
 
-  // The time of the next arrival, from the start. Successive results rise.
+  // Returns the time of the next arrival, from the start. Successive results rise.
   absl::Duration Next();
 
  private:

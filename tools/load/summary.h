@@ -1,4 +1,4 @@
-// The outcomes of calls, and their statistics: a pure function, which uses no clock and no server.
+// The outcomes of calls, and their statistics.
 //
 // All times count from the run's start on a monotonic clock.
 // Calls count if they were planned within [begin, end), whenever they ended. Rates count the answers and tokens that
@@ -25,7 +25,7 @@ struct TokenArrival {
 struct CallOutcome {
   // When the call was due: the planned arrival (open loop), or the time when its caller became free (closed loop).
   absl::Duration planned;
-  // When the call was passed to gRPC. Later than `planned` if the client itself was late.
+  // When the call was passed to gRPC: later than `planned` if the client itself was late.
   absl::Duration sent;
   absl::Duration ended;
   std::vector<TokenArrival> arrivals;  // of a streaming call, in order of time
@@ -65,8 +65,6 @@ class Distribution final {
 struct ServiceObjective {
   // Time from the planned arrival to the first token; for a call without tokens, to the end.
   absl::Duration first_token = absl::InfiniteDuration();
-  // Mean time per token after the first.
-  absl::Duration token = absl::InfiniteDuration();
   // Time from the planned arrival to the end.
   absl::Duration total = absl::InfiniteDuration();
 };
@@ -74,7 +72,7 @@ struct ServiceObjective {
 // Returns whether the call was answered within all limits of `objective`.
 bool Meets(const CallOutcome& outcome, const ServiceObjective& objective);
 
-// The run in slices of equal time.
+// The events of a run in slices of equal time.
 struct Timeline {
   absl::Duration slice;
   std::vector<int64_t> answered;  // calls that ended in the slice

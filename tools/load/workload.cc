@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr int64_t kMaxCallers = 65536;
-constexpr int64_t kMaxItems = 64;
 constexpr int64_t kMaxImageSide = 8192;
 constexpr int64_t kMaxRequests = int64_t{1} << 40;
 
@@ -64,8 +63,7 @@ OptionTable KeysOf(Workload& to) {
            {1, kMaxRequests});
   add_range("ids", "A:B", "prompts are token ids from A to B; default: lower-case text, one byte per token",
             {0, std::numeric_limits<int32_t>::max()}, &to.ids);
-  keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMaxItems});
-  keys.Add("documents", "N", "2: each document with a second one, for classifiers of two; default 1", &to.documents,
+  keys.Add("documents", "N", "2: the document with a second one, for classifiers of two; default 1", &to.documents,
            {1, 2});
   keys.Add("image_side", "N", "images of N x N random pixels, sent as pixels; default 224", &to.image_side,
            {1, kMaxImageSide});

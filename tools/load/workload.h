@@ -17,7 +17,7 @@ struct Range {
 
 enum class Rpc { kGenerateStream, kScoreText, kClassifyImage };
 
-// "GenerateStream" etc.
+// Returns the name of the RPC, such as "GenerateStream".
 const char* NameOf(Rpc rpc);
 
 struct Workload {
@@ -30,9 +30,9 @@ struct Workload {
   // Use the Open Inference Protocol instead of longshort.v1. Only for documents and pixels.
   bool open_inference = false;
 
-  // Open loop: mean requests per second of a Poisson process. 0: closed loop.
+  // Mean requests per second of an open loop, a Poisson process. 0: closed loop.
   double rate = 0;
-  // Closed loop: number of callers. Each sends its next request when it has its answer.
+  // Callers of a closed loop. Each sends its next request when it has its answer.
   int64_t concurrency = 1;
   // Maximum number of requests; 0: no limit.
   int64_t requests = 0;
@@ -50,9 +50,7 @@ struct Workload {
   // Range of the prompt's token ids. {0, 0}: the prompt is lower-case text, one byte per token.
   Range ids;
 
-  // Number of items in a call: texts or images.
-  int64_t items = 1;
-  // Number of documents in each text: 2 for classifiers of two documents.
+  // Number of documents in a call: 2 for classifiers of two documents.
   int64_t documents = 1;
   // Side of the images in pixels. They are random, and sent as pixels.
   int64_t image_side = 224;

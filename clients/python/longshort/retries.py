@@ -1,6 +1,6 @@
 """The retry policy of failed calls, with the clock and the random numbers as parameters for tests.
 
-It is also that of clients/cpp/retries.h, which does not repeat a refused first connection.
+It is also that of clients/cpp/running_call.h, which does not repeat a refused first connection.
 """
 
 from __future__ import annotations

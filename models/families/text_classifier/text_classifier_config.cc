@@ -231,13 +231,15 @@ std::vector<FieldDescription> TextClassifierFields() {
                      "The row that is classified. none: the mean of all rows. vocabulary: the token of the "
                      "last id, before the document. all_layers, last_layer: a learned row, in all "
                      "layers or in the last one. first_token: the document's first token, `<s>`."));
-  fields.push_back(DescribeChoice(kLayerNorm, kLayerNormPlaces,
-                                  "Norms before each part of a layer, or behind it (only with cls first_token). "
-                                  "Absent: before."));
+  fields.push_back(
+      DescribeChoice(kLayerNorm, kLayerNormPlaces,
+                     "Place of the norms: before each part of a layer, or after it (only with cls first_token). "
+                     "Absent: before."));
   AddDescriptions(kOptionalTextFields, fields);
-  fields.push_back(DescribeChoice(kHead, kHeads,
-                                  "Of the classified row. relu: feed_forward_width, ReLU, classes. tanh: "
-                                  "model_width, tanh, classes. Absent: relu."));
+  fields.push_back(
+      DescribeChoice(kHead, kHeads,
+                     "Layers from the classified row to the classes. relu: feed_forward_width, ReLU, classes. tanh: "
+                     "model_width, tanh, classes. Absent: relu."));
   fields.push_back(DescribeChoice(kProblemType, kProblemTypes,
                                   "Meaning of the logits: a softmax, a sigmoid of each, or numbers. Absent: "
                                   "single_label_classification."));

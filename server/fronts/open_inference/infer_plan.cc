@@ -28,7 +28,7 @@ constexpr SchemaField kCommonParameters[] = {
     {"sequence_id", "any", "Not supported: requests are independent."},
     {"sequence_start", "any", "Not supported."},
     {"sequence_end", "any", "Not supported."},
-    {kEmptyFinalAnswer, "boolean", "Of a stream: whether it ends with an empty answer."},
+    {kEmptyFinalAnswer, "boolean", "Whether a stream ends with an empty answer."},
     {"binary_data_output", "boolean", "Whether outputs come behind the JSON."}};
 constexpr SchemaField kTruncate = {"truncate", "boolean", "Cuts a document that is too long at its end."};
 

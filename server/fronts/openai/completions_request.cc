@@ -137,7 +137,7 @@ RequestBody MakeCompletionsBody() {
               {{"stop", kStopType, "Strings before which the text ends; up to 16."}, nullptr, ReadStop},
               {{"logit_bias", "{number}", "Added to the logits of tokens, by their ids."}, nullptr, ReadLogitBias},
               {{"seed", "integer", "64 bits. The same seed gives the same text."}, nullptr, ReadSeed},
-              {{"stream_options", kStreamOptionsType, "Of a stream: whether its last part has the usage."},
+              {{"stream_options", kStreamOptionsType, "Whether the last part of a stream has the usage."},
                nullptr,
                ReadStreamOptions},
           },

@@ -172,7 +172,7 @@ class TextScore(_message.Message):
     bits_per_byte: _builtins.float
     """-log2 likelihood per scored byte; bits, at least 0. Set for a byte vocabulary if anything was scored."""
     bits_per_character: _builtins.float
-    """The same per scored character. Set for a character vocabulary if anything was scored."""
+    """-log2 likelihood per scored character; bits, at least 0. Set for a character vocabulary if anything was scored."""
     session_tokens: _builtins.int
     """With a session: the number of tokens that it holds now, including the document."""
     @_builtins.property
@@ -262,8 +262,8 @@ class ClassProbability(_message.Message):
     label: _builtins.str
     """Its name; empty for a model without labels."""
     probability: _builtins.float
-    """By the model's problem type: the softmax of the logits over all classes, or the sigmoid of this class's logit, both in
-    [0, 1]; or the logit itself, for a regression.
+    """The model's problem type decides what it is: the softmax of the logits over all classes, or the sigmoid of this
+    class's logit, both in [0, 1]; or the logit itself, for a regression.
     """
     def __init__(
         self,
@@ -290,11 +290,11 @@ class ClassificationTimings(_message.Message):
     QUEUE_SECONDS_FIELD_NUMBER: _builtins.int
     RUN_SECONDS_FIELD_NUMBER: _builtins.int
     preparation_seconds: _builtins.float
-    """Decoding and resizing an image, including the wait for a thread."""
+    """Time of decoding and resizing an image, including the wait for a thread."""
     queue_seconds: _builtins.float
-    """Waiting until the batch starts."""
+    """Time of waiting until the batch starts."""
     run_seconds: _builtins.float
-    """Running the whole batch."""
+    """Time of running the whole batch."""
     def __init__(
         self,
         *,
@@ -324,7 +324,7 @@ class TextClassification(_message.Message):
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentReading]:
-        """The reading of the document, and of the second one if the model compares two."""
+        """How the model read the document, and the second one if it compares two."""
 
     def __init__(
         self,
@@ -384,7 +384,7 @@ class ScoreTextsRequest(_message.Message):
 
     @_builtins.property
     def options(self) -> Global___ScoreTextsOptions:
-        """Only in the first message; INVALID_ARGUMENT in later ones. If unset, its fields have their defaults."""
+        """Allowed only in the first message; INVALID_ARGUMENT in later ones. If unset, its fields have their defaults."""
 
     def __init__(
         self,
@@ -501,11 +501,11 @@ class ScoreTextsResponse(_message.Message):
     """The id of the document. Not set in a keepalive."""
     @_builtins.property
     def score(self) -> Global___TextScore:
-        """Language models."""
+        """The result of a language model."""
 
     @_builtins.property
     def classification(self) -> Global___TextClassification:
-        """Classifiers."""
+        """The result of a classifier."""
 
     @_builtins.property
     def error(self) -> _types_pb2.ItemError:
@@ -515,11 +515,11 @@ class ScoreTextsResponse(_message.Message):
 
     @_builtins.property
     def keep_alive(self) -> Global___KeepAlive:
-        """No answer; only with ScoreTextsOptions.keep_alives."""
+        """There was no answer for a while; only with ScoreTextsOptions.keep_alives."""
 
     @_builtins.property
     def embedding(self) -> Global___Embedding:
-        """With ScoreTextsOptions.embedding."""
+        """The result with ScoreTextsOptions.embedding."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
@@ -633,8 +633,8 @@ class ImageTensor(_message.Message):
     """One byte for each value, 0 to 255; height * width * channels values."""
     @_builtins.property
     def float_values(self) -> Global___FloatValues:
-        """The same as numbers in [0, 1]. If all are bytes divided by 255, they are taken as those bytes. Others are resized
-        without rounding, so that their results differ a little.
+        """A number in [0, 1] for each value. If all are bytes divided by 255, they are taken as those bytes. Others are
+        resized without rounding, so that their results differ a little.
         """
 
     def __init__(
@@ -686,7 +686,7 @@ class ClassifyImageResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImageResult]:
-        """In the order of the images."""
+        """The results, in the order of the images."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
@@ -803,7 +803,7 @@ class EmbedResponse(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbedResult]:
-        """In the order of the inputs or images."""
+        """The results, in the order of the inputs or images."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
@@ -869,7 +869,7 @@ class Embedding(_message.Message):
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentReading]:
-        """The reading of the document, and of the second one of a pair. Empty for images."""
+        """How the model read the document, and the second one of a pair. Empty for images."""
 
     @_builtins.property
     def timings(self) -> Global___ClassificationTimings:
@@ -1024,18 +1024,18 @@ class Sampling(_message.Message):
     min_p: _builtins.float
     """Keep tokens whose probability is at least this fraction of the highest one; in [0, 1]."""
     repetition_penalty: _builtins.float
-    """For tokens in the prompt or the completion: positive logits are divided by it, negative ones multiplied; in (0, 100].
+    """Positive logits of tokens in the prompt or the completion are divided by it, negative ones multiplied; in (0, 100].
     Unset means 1.
     """
     frequency_penalty: _builtins.float
-    """Subtracted from a token's logit for each time it was generated; in [-100, 100]."""
+    """Number to subtract from a token's logit for each time it was generated; in [-100, 100]."""
     presence_penalty: _builtins.float
-    """Subtracted from a token's logit if it was generated; in [-100, 100]."""
+    """Number to subtract from a token's logit if it was generated; in [-100, 100]."""
     seed: _builtins.int
     """The same seed gives the same tokens. If unset, the server chooses one and returns it."""
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """Token id to the value that is added to its logit, in [-100, 100]; at most 1024 entries."""
+        """Numbers to add to the logits of tokens, by token id; each in [-100, 100]; at most 1024 entries."""
 
     def __init__(
         self,
@@ -1088,7 +1088,7 @@ class GenerateResponse(_message.Message):
     """With a session: the number of tokens that it holds now, including the returned ones."""
     @_builtins.property
     def completions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Completion]:
-        """Sorted by index."""
+        """The completions, sorted by index."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
@@ -1129,9 +1129,9 @@ class Completion(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """0 to completions - 1."""
+    """Index of the completion; 0 to completions - 1."""
     text: _builtins.str
-    """Valid UTF-8."""
+    """The text, as valid UTF-8."""
     raw: _builtins.bytes
     """If requested: the text's bytes."""
     finish_reason: Global___FinishReason.ValueType
@@ -1198,7 +1198,7 @@ class GenerateStreamResponse(_message.Message):
 
     @_builtins.property
     def keep_alive(self) -> Global___KeepAlive:
-        """Sent if there was no other message for a while, so that proxies do not close the stream."""
+        """There was no other message for a while: it keeps proxies from closing the stream."""
 
     def __init__(
         self,
@@ -1413,11 +1413,11 @@ class TokenizeResponse(_message.Message):
     CHARACTER_ENDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Each in [0, vocabulary_size)."""
+        """The token ids, each in [0, vocabulary_size)."""
 
     @_builtins.property
     def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """The bytes of each id, in the order of ids; a special token's are its name, as "<s>". Empty for models without a
+        """The bytes of each id, in the order of ids. A special token has its name, such as "<s>". Empty for models without a
         vocabulary.
         """
 
@@ -1427,16 +1427,16 @@ class TokenizeResponse(_message.Message):
 
     @_builtins.property
     def byte_begins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Where each token is in the input, in the order of ids: its bytes, from byte_begins[i] to before byte_ends[i].
-        Equal for tokens that are not in the input, as "<s>". Empty if the input is ids.
+        """Token i stands for the bytes of the input from byte_begins[i] to before byte_ends[i]. Both are equal for tokens that
+        are not in the input, such as "<s>". Empty if the input is ids.
         """
 
     @_builtins.property
     def byte_ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def character_begins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The same in characters (Unicode code points): those that the bytes belong to. Each maximal part of the input that
-        is not UTF-8 counts as one character. With tokenizer byte_level_bpe, they are the offsets of Hugging Face's
+        """Token i stands for these characters (Unicode code points), to which its bytes belong. Each maximal part of the input
+        that is not UTF-8 counts as one character. With tokenizer byte_level_bpe, they are the offsets of Hugging Face's
         package tokenizers.
         """
 

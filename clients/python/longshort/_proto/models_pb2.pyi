@@ -120,7 +120,7 @@ class ListModelsResponse(_message.Message):
     FAILURES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
-        """Sorted by name, then version; empty if all were unloaded."""
+        """The loaded models, sorted by name, then version; empty if all were unloaded."""
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelFailure]:
@@ -152,9 +152,9 @@ class ModelFailure(_message.Message):
     name: _builtins.str
     """Name of the model's folder in the repository."""
     version: _builtins.int
-    """0: all versions of the model, because its serving.json is invalid or its folder cannot be read."""
+    """The version. 0 means all versions of the model: its serving.json is invalid, or its folder cannot be read."""
     reason: _builtins.str
-    """Names the model, the file, and what is wrong with it."""
+    """The model, the file, and what is wrong with it."""
     def __init__(
         self,
         *,
@@ -270,7 +270,7 @@ class Model(_message.Message):
     name: _builtins.str
     """Name of its folder in the repository; 1 to 255 bytes."""
     version: _builtins.int
-    """At least 1."""
+    """Version; at least 1."""
     architecture: _builtins.str
     """"language_model"; for classifiers, "text_classifier", "vil" or "cvt"."""
     fingerprint: _builtins.str
@@ -409,7 +409,7 @@ class ClassifierProperties(_message.Message):
     channels: _builtins.int
     """Images: number of channels that the model reads; 1 (grey) or 3 (red, green, blue)."""
     embedding_width: _builtins.int
-    """Numbers in an embedding (Embed)."""
+    """Number of values in an embedding (Embed)."""
     max_documents: _builtins.int
     """Texts: number of documents that an item may have. If it is 2 and `documents` is 1, the model joins pairs."""
     problem_type: Global___ProblemType.ValueType

@@ -67,7 +67,7 @@ class ListSessionsResponse(_message.Message):
     """The page_token of the next page; empty if this is the last."""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedSession]:
-        """In unspecified order."""
+        """The sessions, in unspecified order."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class CloseSessionRequest(_message.Message):
     continued meanwhile.
     """
     moved: _builtins.bool
-    """Another server continues the session. This server remembers its id: calls that name it get NOT_FOUND."""
+    """Set if another server continues the session. This server remembers its id: calls that name it get NOT_FOUND."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """The model of the session."""
@@ -312,7 +312,7 @@ class ImportSessionRequest(_message.Message):
     PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def beginning(self) -> Global___ImportBeginning:
-        """First message."""
+        """The first message."""
 
     @_builtins.property
     def part(self) -> Global___SessionPart:

@@ -110,7 +110,7 @@ class TokenIds(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """In the order of the text; each in [0, vocabulary_size)."""
+        """Token ids in the order of the text; each in [0, vocabulary_size)."""
 
     def __init__(
         self,
@@ -171,11 +171,11 @@ class Timings(_message.Message):
     PREFILL_SECONDS_FIELD_NUMBER: _builtins.int
     DECODE_SECONDS_FIELD_NUMBER: _builtins.int
     queue_seconds: _builtins.float
-    """From arrival in the engine to its first step."""
+    """Time from arrival in the engine to the first step."""
     prefill_seconds: _builtins.float
-    """Reading the prompt or document."""
+    """Time of reading the prompt or document."""
     decode_seconds: _builtins.float
-    """Generating."""
+    """Time of generating."""
     def __init__(
         self,
         *,

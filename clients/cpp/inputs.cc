@@ -1,4 +1,4 @@
-#include "clients/cpp/file_collection.h"
+#include "clients/cpp/inputs.h"
 
 #include <glob.h>
 
@@ -7,13 +7,17 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 
 namespace longshort::client {
@@ -21,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beyond so many labels, Describe adds the counts up.
+// Describe lists at most this many labels and sums up the rest.
 constexpr size_t kMaxLabels = 10;
 
 // "*.gif", ".*.png" of a hidden file, or the whole name if it has no ending.
@@ -112,6 +116,51 @@ absl::StatusOr<std::vector<std::string>> Matches(const std::string& pattern) {
   return std::vector<std::string>(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
 }
 
+// The longest message that a server accepts.
+constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
+
+// Opens a file, or standard input for "-". Errors: NOT_FOUND naming the file and the reason.
+absl::StatusOr<std::unique_ptr<std::istream>> Open(const std::string& name, Terminal& terminal) {
+  if (name == "-") {
+    if (terminal.input_is_terminal) terminal.error << "Reading standard input; press Ctrl-D to end it.\n" << std::flush;
+    return std::make_unique<std::istream>(terminal.input.rdbuf());
+  }
+  // Opening a folder succeeds; only reading it fails.
+  std::error_code ignored;
+  if (fs::is_directory(name, ignored)) return absl::NotFoundError(absl::StrCat(name, ": is a folder"));
+  auto file = std::make_unique<std::ifstream>(name, std::ios::binary);
+  if (!*file) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
+  return file;
+}
+
+// The error of a document (`what` is empty) or a line that was read in part: it failed, or has no end, such as
+// /dev/zero.
+absl::Status Unread(const std::string& name, absl::string_view what, const std::istream& stream) {
+  const std::string file = name == "-" ? "standard input" : name;
+  if (stream.bad()) return absl::NotFoundError(absl::StrCat(file, ": ", std::strerror(errno)));
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", what, "more than ", kMaxDocumentBytes,
+                                                 " bytes; no server accepts such a large message"));
+}
+
+// Reads a line without its line end (\n or \r\n); false at the end of the file. Errors: those of Unread.
+absl::StatusOr<bool> ReadLine(const std::string& name, std::istream& input, std::string& line) {
+  line.clear();
+  std::array<char, size_t{1} << 16> block;
+  while (line.size() <= kMaxDocumentBytes) {
+    input.getline(block.data(), block.size());
+    if (input.bad()) break;
+    const bool is_whole = !input.fail() && !input.eof();  // gcount() then includes the \n, which is not in the block
+    line.append(block.data(), static_cast<size_t>(input.gcount()) - (is_whole ? 1 : 0));
+    if (is_whole || input.eof()) {
+      const bool is_end = !is_whole && line.empty();
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      return !is_end;
+    }
+    input.clear(input.rdstate() & ~std::ios::failbit);  // the block is full
+  }
+  return Unread(name, "a line of ", input);
+}
+
 }  // namespace
 
 bool IsImageName(const std::string& name) {
@@ -127,6 +176,7 @@ void ReportLeftOut(const LeftOut& left_out, Terminal& terminal) {
 absl::StatusOr<CollectedFiles> CollectFiles(absl::Span<const std::string> arguments, WantedFile wanted,
                                             MissingFile missing) {
   CollectedFiles found;
+  if (arguments.empty()) found.names.emplace_back("-");
   for (const std::string& argument : arguments) {
     std::vector<std::string> names = {argument};
     std::error_code ignored;
@@ -146,6 +196,87 @@ absl::StatusOr<CollectedFiles> CollectFiles(absl::Span<const std::string> argume
     }
   }
   return found;
+}
+
+absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<std::istream> stream, Open(name, terminal));
+  std::string bytes;
+  std::string block(size_t{1} << 16, '\0');
+  while (stream->read(block.data(), static_cast<std::streamsize>(block.size())) || stream->gcount() > 0) {
+    bytes.append(block, 0, static_cast<size_t>(stream->gcount()));
+    if (bytes.size() > kMaxDocumentBytes) return Unread(name, "", *stream);
+  }
+  if (stream->bad()) return Unread(name, "", *stream);
+  return bytes;
+}
+
+absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids) {
+  v1::Input input;
+  if (!as_ids) {
+    input.set_raw(std::move(bytes));
+    return input;
+  }
+  v1::TokenIds* ids = input.mutable_ids();
+  for (const absl::string_view word : absl::StrSplit(bytes, absl::ByAnyChar(" \t\r\n,"), absl::SkipEmpty())) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(word, &id)) {
+      return absl::InvalidArgumentError(absl::StrCat("--ids: \"", word, "\" is not a token id"));
+    }
+    ids->add_ids(id);
+  }
+  return input;
+}
+
+std::optional<Document> DocumentSource::Next() {
+  if (form_.lines) return NextLine();
+  if (file_ == names_.size()) return std::nullopt;
+  const std::string& name = names_[file_++];
+  return Document{name, ReadItem(name)};
+}
+
+absl::StatusOr<v1::ScoreTextsRequest> DocumentSource::ReadItem(const std::string& name) const {
+  v1::ScoreTextsRequest item;
+  LS_ASSIGN_OR_RETURN(std::string text, ReadDocument(name, terminal_));
+  LS_ASSIGN_OR_RETURN(*item.mutable_input(), MakeInput(std::move(text), form_.ids));
+  if (form_.second.empty()) return item;
+  LS_ASSIGN_OR_RETURN(text, ReadDocument(form_.second, terminal_));
+  LS_ASSIGN_OR_RETURN(*item.mutable_second_input(), MakeInput(std::move(text), form_.ids));
+  return item;
+}
+
+std::optional<Document> DocumentSource::NextLine() {
+  std::string line;
+  for (; file_ < names_.size(); NextFile()) {
+    const std::string& name = names_[file_];
+    const absl::StatusOr<bool> is_line = ReadLineOfFile(line);
+    if (!is_line.ok()) {  // stands for the rest of the file
+      NextFile();
+      return Document{name, is_line.status()};
+    }
+    if (!*is_line) continue;
+    Document document{absl::StrCat(name, ":", ++line_), v1::ScoreTextsRequest()};
+    absl::StatusOr<v1::Input> input = MakeInput(std::move(line), form_.ids);
+    if (input.ok()) {
+      *document.item->mutable_input() = *std::move(input);
+    } else {
+      document.item = input.status();
+    }
+    return document;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<bool> DocumentSource::ReadLineOfFile(std::string& line) {
+  if (stream_ == nullptr) {
+    LS_ASSIGN_OR_RETURN(stream_, Open(names_[file_], terminal_));
+  }
+  return ReadLine(names_[file_], *stream_, line);
+}
+
+void DocumentSource::NextFile() {
+  stream_.reset();
+  line_ = 0;
+  ++file_;
 }
 
 }  // namespace longshort::client
