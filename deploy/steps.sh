@@ -17,10 +17,15 @@ say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 # seconds_since START: prints the whole seconds since START, a value of $SECONDS.
 seconds_since() { echo "$((SECONDS - $1)) s"; }
 
+# A file without a name, for what a builtin of this shell prints.
+_file=$(mktemp)
+exec {_printed}<>"$_file"
+rm "$_file"
+
 # Sets `cpu_seconds` to the processor time of the ended children of this shell, and of theirs.
 _count_cpu_seconds() {
-  times >"$step_logs/times"
-  cpu_seconds=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$step_logs/times")
+  times >"/dev/fd/$_printed"
+  cpu_seconds=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "/dev/fd/$_printed")
 }
 
 # A descriptor that never has data: a read with a timeout sleeps without starting a process.
