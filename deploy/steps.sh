@@ -17,15 +17,12 @@ say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 # seconds_since START: prints the whole seconds since START, a value of $SECONDS.
 seconds_since() { echo "$((SECONDS - $1)) s"; }
 
-# A file without a name, for what a builtin of this shell prints.
-_file=$(mktemp)
-exec {_printed}<>"$_file"
-rm "$_file"
-
 # Sets `cpu_seconds` to the processor time of the ended children of this shell, and of theirs.
 _count_cpu_seconds() {
-  times >"/dev/fd/$_printed"
-  cpu_seconds=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "/dev/fd/$_printed")
+  local stat
+  # cutime and cstime of proc(5), in hundredths of a second.
+  read -r -a stat <"/proc/$BASHPID/stat"
+  cpu_seconds=$(((stat[15] + stat[16]) / 100))
 }
 
 # A descriptor that never has data: a read with a timeout sleeps without starting a process.
