@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import BINARY, Server, wait_until
+from integration.tls_calls import files_of
 
 CLIENT = BINARY.with_name("longshort")
 
@@ -29,8 +30,7 @@ def test_a_server_that_serves_is_ready(server: Server) -> None:
 
 def test_a_server_that_speaks_tls_is_asked_by_tls(repository: Path, tmp_path: Path) -> None:
     authority = Authority("servers")
-    authority.server().write(tmp_path, "server")
-    options = [f"--tls-certificate={tmp_path}/server.pem", f"--tls-key={tmp_path}/server.key"]
+    options = files_of(tmp_path, authority.server())
     with Server(repository, tmp_path / "run", *options, trusted=authority.pem) as server:
         done = ready(server.http_port, "--timeout=10s")
         assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
