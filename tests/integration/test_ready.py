@@ -51,7 +51,7 @@ def test_a_server_that_drains_is_not_ready(repository: Path, tmp_path: Path, api
 def test_no_server_at_the_address() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
-        done = ready(taken.getsockname()[1], "--timeout=10s")
+        done = ready(taken.getsockname()[1], "--timeout=2s")
     assert done.returncode == 3 and "cannot reach the server" in done.stderr
 
 
