@@ -125,11 +125,17 @@ function(longshort_benchmark name)
   endif()
 endfunction()
 
-# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). In every
-# preset, a test runs the inputs of the corpus once; without libFuzzer, replay_main.cc does this. In preset `fuzz`, the test
-# name_new_inputs also searches for new inputs for 10 seconds, and writes failures to build/fuzz/found.
+# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder [ROOM library FILES b.cc ...]): a libFuzzer program
+# (preset `fuzz`). In every preset, a test runs the inputs of the corpus once; without libFuzzer, replay_main.cc does this. In
+# preset `fuzz`, the test name_new_inputs also searches for new inputs for 10 seconds, and writes failures to build/fuzz/found.
+# FILES are those of ROOM that the program tests. A preset without LibTorch and gRPC does not build ROOM, so it compiles them.
 function(longshort_fuzzer name)
-  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "CORPUS;ROOM" "SOURCES;DEPENDS;FILES" ${ARGN})
+  if(TARGET "${ARG_ROOM}")
+    list(APPEND ARG_DEPENDS ${ARG_ROOM})
+  else()
+    list(APPEND ARG_SOURCES ${ARG_FILES})
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})

@@ -1,4 +1,4 @@
-"""Stopping tests/run ends everything that it started."""
+"""tests/run: stopping it ends all that it started; stages that only compute run beside the tests of others."""
 
 from __future__ import annotations
 
@@ -75,3 +75,30 @@ def test_otherwise_the_tests_decide_the_exit_status(checkout: Path) -> None:
     run = subprocess.run([checkout / "tests/run", "--only=tsan"], env=environment, capture_output=True, text=True)
     assert run.returncode == 1
     assert run.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+# The tests of asan end when those of tsan have passed.
+CTEST_OF_TWO_STAGES = """#!/bin/bash
+if [[ $2 == build/tsan ]]; then
+  echo run >>build/tsan/runs
+  echo '<testsuite tests="40" failures="0"/>' >build/tsan/ctest.xml
+  exit
+fi
+for ((beat = 0; beat < 600; ++beat)); do
+  grep -qs '^40 passed' build/logs/tsan-ahead.log && break
+  sleep 0.1
+done
+echo '<testsuite tests="2" failures="0"/>' >build/asan/ctest.xml
+"""
+
+
+def test_a_stage_that_only_computes_runs_beside_the_tests_before_it(checkout: Path) -> None:
+    (checkout / "bin/ctest").write_text(CTEST_OF_TWO_STAGES)
+    for name in ("asan", "tsan"):
+        (checkout / "build" / name).mkdir(parents=True)
+    environment = {**os.environ, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run([checkout / "tests/run", "--only=asan,tsan"], env=environment, capture_output=True, text=True)
+    assert "all has passed beside earlier stages" in run.stdout
+    # What asan runs after ctest is not there.
+    assert run.stdout.splitlines()[-1] == "42 passed, 2 failed"
+    assert (checkout / "build/tsan/runs").read_text() == "run\n"

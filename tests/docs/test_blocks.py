@@ -78,7 +78,7 @@ NOT_RUN = {
     },
     "docs/operations/open_inference.md": {
         ".venv/bin/pip install 'tritonclient[grpc]'": "network",
-        "perf_analyzer": "a program of NVIDIA's: test_open_inference_tools.py",
+        "perf_analyzer": "a program of NVIDIA's: open_inference_protocol/test_tools.py",
     },
     "docs/operations/openai.md": {
         "from langchain_openai": "slow: test_clients.py runs it",

@@ -140,6 +140,11 @@ def _builder(
     )
 
 
+def tls_options(folder: Path, name: str = "server") -> list[str]:
+    """The options of a server or a client whose pair is NAME.pem and NAME.key."""
+    return [f"--tls-certificate={folder}/{name}.pem", f"--tls-key={folder}/{name}.key"]
+
+
 def write_pairs(folder: Path, authority: Authority, clients: Authority) -> None:
     """The authorities' certificates (ca.pem, clients.pem, strangers.pem) and pairs: the server's, alice's, and that of
     mallory, whom strangers have signed."""

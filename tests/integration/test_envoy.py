@@ -28,6 +28,7 @@ from integration.certificates import Authority, write_at_once
 from integration.envoy_process import BINARY, Backend, Envoy, write_certificate, write_configuration
 from integration.server_process import Server, wait_until
 from integration.test_retries import FULL, FullServer, calls_with_one_answer, retry_options
+from integration.tls_calls import files_of
 
 NO_RETRIES = ("grpc.enable_retries", 0)
 # The callers in turn, by their tokens; None has none.
@@ -476,8 +477,7 @@ def test_a_new_certificate_is_taken_without_a_restart(servers: tuple[Server, Ser
 def test_servers_may_speak_tls(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     authority = Authority("servers")
     ca = write_at_once(tmp_path / "ca.pem", authority.pem)
-    certificate, key = authority.server().write(tmp_path, "server")
-    options = (f"--tls-certificate={certificate}", f"--tls-key={key}")
+    options = files_of(tmp_path, authority.server())
     with (
         Server(repository, tmp_path / "first", *options) as first,
         Server(repository, tmp_path / "second", *options) as second,

@@ -24,6 +24,7 @@ from integration import classifier_directory, expect, http2, model_directory
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import MEASURED, Server, wait_until
+from integration.tls_calls import files_of
 
 TOKENIZE = "/longshort.v1.Inference/Tokenize"
 SCORE_TEXTS = "/longshort.v1.Inference/ScoreTexts"
@@ -233,8 +234,7 @@ def unread(
     folder = tmp_path_factory.mktemp("unread")
     options, context, authority = [], None, Authority("servers")
     if request.param == "tls":
-        certificate, key = authority.server("127.0.0.1").write(folder, "server")
-        options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+        options = files_of(folder, authority.server("127.0.0.1"))
         context = trusting_context()
     trusted = None if context is None else authority.pem
     with Server(repository, folder / "server", *options, environment=MEASURED, trusted=trusted) as running:
@@ -311,8 +311,7 @@ def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
 
 
 def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:
-    certificate, key = Authority("servers").server("localhost").write(tmp_path, "server")
-    options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+    options = files_of(tmp_path, Authority("servers").server("localhost"))
     tls = trusting_context()
     with Server(repository, tmp_path / "server", *options) as server:
         client = HostileClient(server.grpc_port, calls_without_heeding_settings(), tls)

@@ -15,6 +15,7 @@ from integration import classifier_directory, model_directory
 from integration.certificates import DAY, Authority
 from integration.prometheus_process import CONFIGURATION, Prometheus, check
 from integration.server_process import ROOT, Server, wait_until
+from integration.tls_calls import files_of
 
 pytestmark = pytest.mark.not_sanitized("about names and rules of metrics")
 
@@ -28,8 +29,7 @@ def busy(api: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Iter
     model_directory.write(folder / "models")
     classifier_directory.write_text(folder / "models", "texts", documents=1)
     authority = Authority("servers")
-    certificate, key = authority.server(end=9 * DAY).write(folder, "server")
-    options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+    options = files_of(folder, authority.server(end=9 * DAY))
     with Server(folder / "models", folder, *options, trusted=authority.pem) as server:
         stub = api.inference_grpc.InferenceStub(server.channel)
         prompt = api.inference.GenerateRequest(model={"name": "tiny"}, prompt={"text": "x"})

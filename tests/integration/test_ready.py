@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import BINARY, Server, wait_until
+from integration.tls_calls import files_of
 
 CLIENT = BINARY.with_name("longshort")
 
@@ -29,8 +30,7 @@ def test_a_server_that_serves_is_ready(server: Server) -> None:
 
 def test_a_server_that_speaks_tls_is_asked_by_tls(repository: Path, tmp_path: Path) -> None:
     authority = Authority("servers")
-    authority.server().write(tmp_path, "server")
-    options = [f"--tls-certificate={tmp_path}/server.pem", f"--tls-key={tmp_path}/server.key"]
+    options = files_of(tmp_path, authority.server())
     with Server(repository, tmp_path / "run", *options, trusted=authority.pem) as server:
         done = ready(server.http_port, "--timeout=10s")
         assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
@@ -51,7 +51,7 @@ def test_a_server_that_drains_is_not_ready(repository: Path, tmp_path: Path, api
 def test_no_server_at_the_address() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
-        done = ready(taken.getsockname()[1], "--timeout=10s")
+        done = ready(taken.getsockname()[1], "--timeout=2s")
     assert done.returncode == 3 and "cannot reach the server" in done.stderr
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import longshort
 import pytest
 
-from integration.certificates import DAY, Authority, write_at_once, write_pairs
+from integration.certificates import DAY, Authority, tls_options, write_at_once, write_pairs
 from integration.server_process import BINARY, Server
 
 CLIENT = BINARY.with_name("longshort")
@@ -32,8 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clien
 
 @pytest.fixture(scope="module")
 def tls_server(repository: Path, folder: Path, authority: Authority) -> Iterator[Server]:
-    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
-    with Server(repository, folder / "one", *options, trusted=authority.pem) as running:
+    with Server(repository, folder / "one", *tls_options(folder), trusted=authority.pem) as running:
         yield running
 
 
@@ -43,9 +42,8 @@ def mutual_server(repository: Path, folder: Path, authority: Authority, clients:
     bob = clients.client("bob")
     bob.write(folder, "bob")
     write_at_once(folder / "revoked.pem", clients.revocations(bob))
-    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
     more = [f"--tls-client-ca={folder}/clients.pem", f"--tls-client-crl={folder}/revoked.pem"]
-    with Server(repository, folder / "two", *options, *more, trusted=authority.pem) as running:
+    with Server(repository, folder / "two", *tls_options(folder), *more, trusted=authority.pem) as running:
         yield running
 
 
@@ -58,10 +56,6 @@ def load(port: int, *options: str | Path, host: str = "127.0.0.1") -> subprocess
     workload = "--workload=generate,prompt=8,tokens=2,requests=5,concurrency=1"
     command = [LOAD, f"--server={host}:{port}", workload, "--warm-up=0s", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
-def own(folder: Path, name: str) -> list[str]:
-    return [f"--tls-certificate={folder}/{name}.pem", f"--tls-key={folder}/{name}.key"]
 
 
 def likely_cause(done: subprocess.CompletedProcess[str]) -> str:
@@ -78,7 +72,7 @@ def test_programs_speak_tls(tls_server: Server, folder: Path) -> None:
 
 
 def test_programs_show_their_certificate(mutual_server: Server, folder: Path) -> None:
-    options = [f"--tls-ca={folder}/ca.pem", *own(folder, "alice")]
+    options = [f"--tls-ca={folder}/ca.pem", *tls_options(folder, "alice")]
     assert client(mutual_server.grpc_port, *options).returncode == 0
     assert load(mutual_server.grpc_port, *options).returncode == 0
 
@@ -96,7 +90,7 @@ def test_the_server_s_certificate_is_not_right(
     assert done.returncode == 1 and "not signed by a CA of --tls-ca" in done.stderr
 
     authority.server("elsewhere.example", "2001:db8::1", "\x1b[31mred").write(tmp_path, "other")
-    options = [f"--tls-certificate={tmp_path}/other.pem", f"--tls-key={tmp_path}/other.key"]
+    options = tls_options(tmp_path, "other")
     with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
         trusted = f"--tls-ca={folder}/ca.pem"
         assert "is not for 127.0.0.1, only for elsewhere.example, 2001:db8::1, \\x1b[31mred:" in likely_cause(
@@ -139,9 +133,9 @@ def test_the_client_s_certificate_is_not_right(mutual_server: Server, folder: Pa
     assert "the server requires a client certificate" in likely_cause(client(port, trusted))
     assert "the server uses TLS" in likely_cause(client(port))
     for name in ("mallory", "bob"):
-        cause = likely_cause(client(port, trusted, *own(folder, name)))
+        cause = likely_cause(client(port, trusted, *tls_options(folder, name)))
         assert f"closed the connection after it received --tls-certificate={folder}/{name}.pem" in cause
-    late = client(port, trusted, *own(folder, "late"))
+    late = client(port, trusted, *tls_options(folder, "late"))
     assert late.returncode == 1 and f"{folder}/late.pem" in late.stderr and "expired at" in late.stderr
 
 
@@ -156,7 +150,7 @@ def test_no_server_at_the_address() -> None:
 def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None:
     text = write_at_once(tmp_path / "text", b"two words\n")
     empty = write_at_once(tmp_path / "empty", b"\n")
-    certificate, key = f"--tls-certificate={folder}/alice.pem", f"--tls-key={folder}/alice.key"
+    certificate, key = tls_options(folder, "alice")
     for options, *parts in (
         ([f"--tls-ca={tmp_path}/none"], "--tls-ca", f"{tmp_path}/none", "No such file"),
         ([f"--tls-ca={text}"], str(text), "no certificate in PEM form"),

@@ -19,6 +19,7 @@ from integration import expect, tokens
 from integration.access_calls import DENIED, EXHAUSTED, UNAUTHENTICATED, Calls, metrics, wait_until_taken
 from integration.certificates import Authority, write_at_once
 from integration.server_process import BINARY, Server, account_for_lines, run, wait_until
+from integration.tls_calls import files_of
 from integration.tokens import bearer
 
 CLIENT = BINARY.with_name("longshort")
@@ -154,14 +155,13 @@ def test_an_identity_takes_so_many_tokens_a_second_and_pays_what_it_owes(
 
 def test_a_client_certificate_is_an_identity(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     servers, clients = Authority("servers"), Authority("clients")
-    certificate, key = servers.server().write(tmp_path, "server")
     file = tokens.write(
         tmp_path / "tokens",
         "web spiffe-id=spiffe://example.org/web scopes=infer,sessions\n",
         "ops certificate-subject=CN=ops scopes=infer,sessions\n",
         tokens.line("alice", "a1"),
     )
-    options = (f"--tls-certificate={certificate}", f"--tls-key={key}", f"--token-file={file}")
+    options = (*files_of(tmp_path, servers.server()), f"--token-file={file}")
     authority = write_at_once(tmp_path / "clients.pem", clients.pem)
     with Server(repository, tmp_path, *options, f"--tls-client-ca={authority}", trusted=servers.pem) as server:
 

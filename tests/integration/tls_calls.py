@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration.certificates import Pair
+from integration.certificates import Pair, tls_options
 from integration.server_process import Server
 
 # Seconds after which an unanswered handshake ends, and how long a refused client waits for its answer.
@@ -16,8 +16,8 @@ PATIENCE = 20
 
 def files_of(folder: Path, pair: Pair) -> list[str]:
     """The options of this certificate, in files of `folder`."""
-    certificate, key = pair.write(folder, "server")
-    return [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+    pair.write(folder, "server")
+    return tls_options(folder)
 
 
 def call(channel: grpc.Channel) -> None:

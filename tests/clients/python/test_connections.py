@@ -13,7 +13,7 @@ from typing import Any
 import longshort
 import pytest
 from integration import certificates, tokens
-from integration.certificates import DAY, Authority, write_at_once, write_pairs
+from integration.certificates import DAY, Authority, tls_options, write_at_once, write_pairs
 from integration.server_process import Server, wait_until
 from longshort.connection import Connection, is_this_machine, split_servers
 
@@ -42,16 +42,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clien
 
 @pytest.fixture(scope="module")
 def tls_server(repository: Path, folder: Path, authority: Authority) -> Iterator[Server]:
-    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
-    with Server(repository, folder / "one", *options, trusted=authority.pem) as running:
+    with Server(repository, folder / "one", *tls_options(folder), trusted=authority.pem) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def mutual_server(repository: Path, folder: Path, authority: Authority) -> Iterator[Server]:
-    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
     more = f"--tls-client-ca={folder}/clients.pem"
-    with Server(repository, folder / "two", *options, more, trusted=authority.pem) as running:
+    with Server(repository, folder / "two", *tls_options(folder), more, trusted=authority.pem) as running:
         yield running
 
 
@@ -157,7 +155,7 @@ def test_a_server_replaces_its_certificate(
     other = Authority("others")
     write_at_once(tmp_path / "ca.pem", authority.pem)
     authority.server().write(tmp_path, "server")
-    options = [f"--tls-certificate={tmp_path}/server.pem", f"--tls-key={tmp_path}/server.key"]
+    options = tls_options(tmp_path)
     with Server(repository, tmp_path / "0", *options, trusted=authority.pem) as server:
         client = driver.client(
             f"127.0.0.1:{server.grpc_port}", tls_ca=tmp_path / "ca.pem", retry=longshort.RetryPolicy(attempts=20)

@@ -20,7 +20,7 @@ def _chromium() -> None:
         pytest.skip(MISSING)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo models, tiny and fast language models of bytes and of characters, a tiny classifier of pairs, and one
     of texts or pairs."""
@@ -38,13 +38,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def page(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(models, tmp_path_factory.mktemp("server")) as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("downloads")) as browser:
         yield browser

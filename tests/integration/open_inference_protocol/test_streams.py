@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,25 +15,6 @@ from integration.open_inference import Stream, is_final, prompt, strings, tensor
 from integration.server_process import Server, less, wait_until
 
 ENDLESS = {"max_tokens": 60_000}
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("open_inference")
-    open_inference.write_models(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(repository, tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[triton.InferenceServerClient]:
-    with open_inference.client_of(server) as made:
-        yield made
 
 
 def all_text(results: list[Any]) -> str:

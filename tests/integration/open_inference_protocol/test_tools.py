@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,14 @@ from integration.server_process import ROOT, Server, wait_until
 PERF_ANALYZER = ROOT / "build/perf_analyzer/perf_analyzer"
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("open_inference")
-    open_inference.write_models(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(repository, tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
 def kserve(what: str, server: Server) -> Any:
     port = server.http_port if what == "rest" else server.grpc_port
-    command = [sys.executable, ROOT / "tests/integration/kserve_calls.py", what, f"127.0.0.1:{port}"]
+    command = [
+        sys.executable,
+        Path(__file__).with_name("kserve_calls.py"),
+        what,
+        f"127.0.0.1:{port}",
+    ]
     environment = {**os.environ, "no_proxy": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.returncode == 0, done.stderr

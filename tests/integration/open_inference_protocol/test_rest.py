@@ -22,14 +22,6 @@ from integration.rest_calls import JSON, SECONDS, document, error, infer, send
 from integration.server_process import Server
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    repository = tmp_path_factory.mktemp("open_inference")
-    open_inference.write_models(repository)
-    with Server(repository, tmp_path_factory.mktemp("server"), "--log-format=json") as running:
-        yield running
-
-
 def client_of(server: Server) -> triton.InferenceServerClient:
     return triton.InferenceServerClient(f"127.0.0.1:{server.http_port}", network_timeout=SECONDS)
 
@@ -256,9 +248,7 @@ def test_settings_and_shared_memory_are_those_of_grpc(client: triton.InferenceSe
         client.infer("texts", [shared])
 
 
-def test_models_are_loaded_and_unloaded_with_the_scopes_of_tokens(tmp_path: Path) -> None:
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
+def test_models_are_loaded_and_unloaded_with_the_scopes_of_tokens(repository: Path, tmp_path: Path) -> None:
     lines = [
         tokens.line("caller", "call", "scopes=infer models=texts"),
         tokens.line("keeper", "keep", "scopes=manage,infer"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -24,20 +23,6 @@ from integration import model_directory, open_inference, tokens
 from integration.images import png, raw, some_pixels
 from integration.open_inference import SECONDS, prompt, strings, tensor, text_of
 from integration.server_process import Server, wait_until
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    repository = tmp_path_factory.mktemp("open_inference")
-    open_inference.write_models(repository)
-    with Server(repository, tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[triton.InferenceServerClient]:
-    with open_inference.client_of(server) as made:
-        yield made
 
 
 @pytest.fixture
@@ -333,9 +318,7 @@ def test_reflection_lists_and_describes_the_service(server: Server) -> None:
     assert "ModelStreamInfer" in [method.name for method in file.service[0].method]
 
 
-def test_tokens_need_the_same_scopes_as_by_longshort_v1(tmp_path: Path) -> None:
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
+def test_tokens_need_the_same_scopes_as_by_longshort_v1(repository: Path, tmp_path: Path) -> None:
     lines = [
         tokens.line("caller", "call", "scopes=infer models=texts"),
         tokens.line("urgent", "now", "scopes=infer priority=high"),
@@ -366,11 +349,9 @@ def test_tokens_need_the_same_scopes_as_by_longshort_v1(tmp_path: Path) -> None:
             client.infer("texts", document, headers=caller)
 
 
-def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
+def test_models_are_loaded_and_unloaded(own_repository: Path, tmp_path: Path) -> None:
     with (
-        Server(repository, tmp_path / "server", "--model-control") as server,
+        Server(own_repository, tmp_path / "server", "--model-control") as server,
         open_inference.client_of(server) as client,
     ):
         assert "model_repository" in client.get_server_metadata().extensions
@@ -382,7 +363,7 @@ def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
         assert client.is_model_ready("texts", "1")
         assert client.infer("texts", [strings("document", b"a")]).as_numpy("logits").shape == (1, 3)
         new = model_directory.write(tmp_path / "other", seed=7)
-        shutil.copy(new / "model.safetensors", repository / "tiny/1/model.safetensors")
+        shutil.copy(new / "model.safetensors", own_repository / "tiny/1/model.safetensors")
         client.load_model("tiny")
         wait_until(lambda: "model reloaded model=tiny version=1" in server.log())
         with pytest.raises(InferenceServerException) as unknown:
@@ -392,26 +373,22 @@ def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
             client.load_model("texts", config="{}")
 
 
-def test_reasons_do_not_show_where_the_repository_is(tmp_path: Path) -> None:
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
+def test_reasons_do_not_show_where_the_repository_is(own_repository: Path, tmp_path: Path) -> None:
     with (
-        Server(repository, tmp_path / "server", "--model-control") as server,
+        Server(own_repository, tmp_path / "server", "--model-control") as server,
         open_inference.client_of(server) as client,
     ):
-        (repository / "texts/2").mkdir()
+        (own_repository / "texts/2").mkdir()
         with pytest.raises(InferenceServerException) as failed:
             client.load_model("texts")
         (reason,) = (one.reason for one in client.get_model_repository_index().models if one.version == "2")
         for text in (str(failed.value), reason):
             assert " texts/2/config.json: " in text and str(tmp_path) not in text
-        wait_until(lambda: f"{repository}/texts/2/config.json: " in server.log())
+        wait_until(lambda: f"{own_repository}/texts/2/config.json: " in server.log())
 
 
-def test_a_refused_call_may_be_tried_again(tmp_path: Path) -> None:
+def test_a_refused_call_may_be_tried_again(repository: Path, tmp_path: Path) -> None:
     """By the details and metadata that a call of longshort.v1 has."""
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
     with (
         Server(repository, tmp_path / "server", "--max-queued-requests=1", "--max-streams=1") as server,
         open_inference.client_of(server) as client,

@@ -5,27 +5,17 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from integration import open_inference
 from integration.images import png, some_pixels
 from integration.rest_calls import JSON, document, error, infer, send
 from integration.server_process import Server, wait_until
 
 PIXELS = np.stack([some_pixels(1), some_pixels(2)])
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    repository = tmp_path_factory.mktemp("open_inference")
-    open_inference.write_models(repository)
-    with Server(repository, tmp_path_factory.mktemp("server"), "--log-format=json") as running:
-        yield running
 
 
 def test_data_may_be_nested_and_in_any_order(server: Server) -> None:
@@ -227,9 +217,7 @@ def test_a_client_that_closes_its_connection_cancels_its_call(server: Server) ->
     wait_until(lambda: server.metric("longshort_streams_active", model="tiny") == 0)
 
 
-def test_a_full_server_says_when_to_come_again(tmp_path: Path) -> None:
-    repository = tmp_path / "models"
-    open_inference.write_models(repository)
+def test_a_full_server_says_when_to_come_again(repository: Path, tmp_path: Path) -> None:
     request = {"inputs": [{**document("a"), "name": "prompt"}], "parameters": {"max_tokens": 60_000}}
     with Server(repository, tmp_path / "server", "--max-queued-requests=1", "--max-streams=1") as server:
         waiting = []
