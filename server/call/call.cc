@@ -10,8 +10,8 @@
 namespace longshort::server {
 namespace {
 
-// Messages up to this size are read at once. Reading takes up to 0.2 ms, where a text has to be cut into tokens.
-constexpr int64_t kSmallBytes = 1024;
+// Messages up to this size are read at once. Reading takes up to 0.2 ms, where they are a list of many short texts.
+constexpr int64_t kSmallBytes = 256;
 // What a call takes in memory, with gRPC's part and two and a half times its metadata.
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;
 int64_t BytesOf(const CallOrigin& origin) { return kBytesOfCall + 5 * origin.metadata_bytes / 2; }

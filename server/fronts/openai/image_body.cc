@@ -15,6 +15,9 @@ namespace longshort::server {
 namespace {
 
 constexpr std::string_view kNewLine = "\r\n";
+// RFC 2046, 5.1.1. A search takes as long as the boundary and the body multiplied.
+constexpr size_t kMaxBoundary = 70;
+constexpr size_t kMaxHeadOfPart = size_t{8} << 10;
 
 // The parameter of a content type such as multipart/form-data; boundary="x".
 std::string BoundaryOf(std::string_view content_type) {
@@ -43,13 +46,18 @@ absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_v
   const std::string boundary = BoundaryOf(content_type);
   if (boundary.empty())
     return absl::InvalidArgumentError("the content type has no boundary; multipart bodies need one");
+  if (boundary.size() > kMaxBoundary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the boundary has ", boundary.size(), " characters; it must have at most ", kMaxBoundary));
+  }
   const std::string delimiter = absl::StrCat("--", boundary);
   std::optional<std::string_view> file;
   size_t begin = body.find(delimiter);
   while (begin != std::string_view::npos) {
     begin += delimiter.size();
-    const size_t head_end = body.find("\r\n\r\n", begin);
+    size_t head_end = body.substr(begin, kMaxHeadOfPart).find("\r\n\r\n");
     if (head_end == std::string_view::npos) break;
+    head_end += begin;
     const size_t content = head_end + 2 * kNewLine.size();
     const size_t end = body.find(absl::StrCat("\r\n", delimiter), content);
     if (end == std::string_view::npos) break;

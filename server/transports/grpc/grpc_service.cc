@@ -6,6 +6,7 @@
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,11 @@ class GrpcCall final : public Reactor, public Call {
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
     const auto call =
         std::make_shared<GrpcCall>(environment, rpc, begun, *context, const_cast<ByteBuffer*>(request), response);
-    if (call->Open()) call->Begin();
+    if (call->Open()) {
+      call->Begin();
+    } else {
+      call->Uncount();  // it is in no account, and gRPC keeps it until its status is written
+    }
     return call.get();
   }
 
@@ -71,6 +76,11 @@ class GrpcCall final : public Reactor, public Call {
         response_(response),
         begun_(begun.Of(record().peer())) {
     ++begun_;
+  }
+
+  // Safe beside the reactor's end.
+  void Uncount() {
+    if (counted_.exchange(false)) --begun_;
   }
 
  private:
@@ -107,6 +117,7 @@ class GrpcCall final : public Reactor, public Call {
     const absl::Status status = record().Finish(work_status);
     if (status.ok()) SendId();
     grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
+    if constexpr (!kReads) received_->Clear();  // a refused call has not read it
     if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
     if constexpr (kWrites) {
       answer_ = std::get<ByteBuffer>(std::move(answer->content));
@@ -148,7 +159,7 @@ class GrpcCall final : public Reactor, public Call {
 #endif
   void OnCancel() override { Cancelled(); }
   void OnDone() override {
-    --begun_;
+    Uncount();
     Done();
   }
   // For a unary call OnCancel and OnDone do as little as those of gRPC's own inlineable reactors, so gRPC may call them
@@ -159,6 +170,7 @@ class GrpcCall final : public Reactor, public Call {
   ByteBuffer* const received_;
   ByteBuffer* const response_;
   BegunCalls::Counter& begun_;
+  std::atomic<bool> counted_ = true;
   ByteBuffer read_;    // of a call that reads more than one message
   ByteBuffer answer_;  // sent with the status
   bool answering_ = false;

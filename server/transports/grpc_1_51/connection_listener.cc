@@ -23,6 +23,8 @@ namespace {
 
 // Descriptors reserved for other files; at most a quarter of all.
 constexpr int64_t kReserved = 128;
+// Connections that wait for their time, of all clients.
+constexpr size_t kMaxWaiting = 1024;
 // Interval for retrying accept while no descriptor is left at all.
 constexpr absl::Duration kRetryAccept = absl::Milliseconds(100);
 // Connections accepted before the listener checks whether it should end.
@@ -135,6 +137,7 @@ void ConnectionListener::Admit(Descriptor connection) {
   const std::optional<absl::Time> begin = handlers_.admitted == nullptr ? now : handlers_.admitted(connection.number());
   if (!begin.has_value()) return;
   if (*begin > now) {
+    if (waiting_.size() >= kMaxWaiting) return;
     waiting_.emplace(*begin, std::move(connection));
   } else {
     handlers_.accepted(connection.Release());

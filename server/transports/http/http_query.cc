@@ -4,9 +4,17 @@
 #include "absl/strings/string_view.h"
 
 namespace longshort::server {
+namespace {
+
+// No call has more than five.
+constexpr int kMaxParameters = 32;
+
+}  // namespace
 
 std::optional<std::string> QueryParameter(std::string_view query, std::string_view name) {
+  int parameters = 0;
   for (const absl::string_view parameter : absl::StrSplit(absl::string_view(query.data(), query.size()), '&')) {
+    if (++parameters > kMaxParameters) break;
     const std::string_view one(parameter.data(), parameter.size());
     const size_t equals = one.find('=');
     if (DecodePercent(one.substr(0, equals), true) != name) continue;
