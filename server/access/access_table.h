@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "server/access/identity.h"
 #include "server/access/scopes.h"
 #include "server/access/token_file.h"
+
+struct x509_st;  // OpenSSL's X509
 
 namespace longshort::server {
 
@@ -87,5 +91,13 @@ class Caller final {
  private:
   std::shared_ptr<const Grant> grant_;
 };
+
+// The part of a peer, in gRPC's form, that distinguishes clients: "ipv4:127.0.0.1" of "ipv4:127.0.0.1:40312". A client
+// of IPv6 usually has a whole network of 64 bits: that network counts as one client.
+std::string ClientAddress(std::string_view peer);
+
+// The credentials in a verified certificate, as gRPC reports them for its own connections: its SPIFFE id, if it has
+// one, and its subject (RFC 2253). Neither is set if its SPIFFE id is malformed or accompanied by another URI.
+Credentials CredentialsOf(const x509_st& certificate);
 
 }  // namespace longshort::server

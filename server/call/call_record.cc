@@ -14,7 +14,7 @@
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "server/access/client_address.h"
+#include "server/access/access_table.h"
 #include "server/calls/field_error.h"
 
 namespace longshort::server {

@@ -1,10 +1,12 @@
 // Errors for invalid fields (field, value, rule), and the rule for names.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
 
@@ -24,6 +26,12 @@ inline absl::Status CheckFieldRange(absl::FunctionRef<std::string()> field, int6
 // The rule for names that clients choose for themselves, their calls and their sessions. Logs and headers contain them
 // unescaped.
 inline constexpr char kNameRule[] = "1 to 128 letters, digits or any of \"._:-\"";
-bool IsName(const std::string& text);
+inline bool IsName(const std::string& text) {
+  constexpr size_t kMaxBytes = 128;
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMaxBytes && std::all_of(text.begin(), text.end(), allowed);
+}
 
 }  // namespace longshort::server

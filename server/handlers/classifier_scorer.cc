@@ -1,5 +1,3 @@
-#include "server/handlers/classifier_scorer.h"
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "server/handlers/class_answer.h"
 #include "server/handlers/embedding.h"
 #include "server/handlers/text_reader.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort::server {
 namespace {

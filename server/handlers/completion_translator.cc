@@ -7,11 +7,42 @@
 namespace longshort::server {
 namespace {
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
 constexpr size_t kEchoBytes = 32 << 10;
 constexpr size_t kEchoTokens = 512;
 
 }  // namespace
 
+std::string Utf8Stream::Append(std::string_view bytes) {
+  std::string text;
+  for (char byte : bytes) AppendByte(byte, text);
+  return text;
+}
+
+std::string Utf8Stream::Flush() {
+  if (held_.empty()) return std::string();
+  held_.clear();
+  decoder_.Reset();
+  return std::string(kReplacement);
+}
+
+void Utf8Stream::AppendByte(char byte, std::string& text) {
+  Utf8Decoder::Result result = decoder_.Take(static_cast<uint8_t>(byte));
+  if (result == Utf8Decoder::Result::kRejected && !held_.empty()) {
+    text += kReplacement;  // for the held bytes; this byte begins a new character
+    held_.clear();
+    result = decoder_.Take(static_cast<uint8_t>(byte));
+  }
+  if (result == Utf8Decoder::Result::kRejected) {
+    text += kReplacement;
+    return;
+  }
+  held_ += byte;
+  if (result == Utf8Decoder::Result::kMore) return;
+  text += held_;
+  held_.clear();
+}
 CompletionTranslator::CompletionTranslator(int32_t index, const GenerationPlan& plan)
     : index_(index), describe_tokens_(plan.describe_tokens), return_raw_(plan.return_raw) {}
 

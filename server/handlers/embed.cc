@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/handlers/classifier_scorer.h"
 #include "server/handlers/embedding.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/image_items.h"
-#include "server/handlers/text_batch.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort::server {
 namespace {
@@ -52,19 +51,14 @@ absl::Status EmbedImages(CallRecord& record, const std::shared_ptr<const core::S
   const auto count = static_cast<int64_t>(call.images.size());
   LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, names));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxEmbeddingBytes(model->info)));
-  RunImages(record, model, std::move(call.images), output,
-            [&record, normalize = call.options.normalize, done = std::move(done)](absl::StatusOr<ImageResults> images) {
-              if (!images.ok()) return done(images.status());
-              EmbedResult result{.embeddings = {}, .usage = {}, .model = record.answering_model()};
-              for (absl::StatusOr<core::ItemResult>& image : *images) {
-                if (image.ok()) {
-                  result.embeddings.emplace_back(EmbeddingOf(*std::move(image), normalize));
-                } else {
-                  result.embeddings.emplace_back(image.status());
-                }
-              }
-              done(std::move(result));
-            });
+  RunImages(
+      record, model, std::move(call.images), output,
+      [&record, normalize = call.options.normalize, done = std::move(done)](absl::StatusOr<ImageResults> images) {
+        if (!images.ok()) return done(images.status());
+        const auto embed = [normalize](core::ItemResult one) { return EmbeddingOf(std::move(one), normalize); };
+        done(EmbedResult{
+            .embeddings = ConvertEach(*std::move(images), embed), .usage = {}, .model = record.answering_model()});
+      });
   return absl::OkStatus();
 }
 

@@ -166,15 +166,10 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   RunImages(record, model, std::move(call.images), OutputOf(answer),
             [&record, model, answer, done = std::move(done)](absl::StatusOr<ImageResults> images) {
               if (!images.ok()) return done(images.status());
-              ClassifyResult result{.images = {}, .model = record.answering_model(), .classifier = model};
-              for (absl::StatusOr<core::ItemResult>& image : *images) {
-                if (image.ok()) {
-                  result.images.emplace_back(AnswerOf(*std::move(image), answer, model->info));
-                } else {
-                  result.images.emplace_back(image.status());
-                }
-              }
-              done(std::move(result));
+              const auto classify = [&](core::ItemResult one) { return AnswerOf(std::move(one), answer, model->info); };
+              done(ClassifyResult{.images = ConvertEach(*std::move(images), classify),
+                                  .model = record.answering_model(),
+                                  .classifier = model});
             });
   return absl::OkStatus();
 }

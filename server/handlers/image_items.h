@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +19,21 @@ namespace longshort::server {
 
 // One result for each image, in request order. An error concerns its image only.
 using ImageResults = std::vector<absl::StatusOr<core::ItemResult>>;
+
+// What `convert` makes of each result. Errors stay as they are.
+template <typename Convert>
+auto ConvertEach(ImageResults images, Convert convert) {
+  std::vector<absl::StatusOr<std::invoke_result_t<Convert, core::ItemResult>>> converted;
+  converted.reserve(images.size());
+  for (absl::StatusOr<core::ItemResult>& image : images) {
+    if (image.ok()) {
+      converted.emplace_back(convert(*std::move(image)));
+    } else {
+      converted.emplace_back(image.status());
+    }
+  }
+  return converted;
+}
 
 // Errors: FAILED_PRECONDITION if the model takes no images; INVALID_ARGUMENT if their number is out of range.
 absl::Status CheckImages(const CallRecord& record, const core::ServedClassifier& model, size_t count);

@@ -1,5 +1,3 @@
-#include "server/handlers/text_batch.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort::server {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
-#include "server/handlers/classifier_scorer.h"
 #include "server/handlers/embedding.h"
 #include "server/handlers/text_reader.h"
 

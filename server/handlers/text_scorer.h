@@ -11,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
 #include "core/requests/request_context.h"
+#include "server/call/call_record.h"
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
+#include "server/calls/embed_call.h"
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
 
@@ -65,5 +67,24 @@ FieldPath SecondOf(std::optional<int64_t> index);
 
 // The name of the operation in traces for texts of this model.
 const char* OperationOfTexts(const core::ServedModel& model, const ScoreOptions& options);
+
+// Scores texts with a classifier: by its classes, or by its embeddings. REQUIRES: the model takes texts.
+//
+// Errors: INVALID_ARGUMENT for an option that is out of range, FAILED_PRECONDITION if the model has no head.
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(const std::shared_ptr<const core::ServedClassifier>& model,
+                                                            const ScoreOptions& options, const CallNames& names);
+// Errors: those of OutputOf (embedding.h).
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,
+                                                                const EmbedOptions& options, const CallNames& names);
+
+// Scores the texts of a unary call, in their session if there is one: each is an engine request. The engine has some of
+// them at a time, at most `max_in_queue` of one client in the queue. So a call may have more texts than the queue has
+// places, and takes only its share of them.
+//
+// `result` has its `served` model. `done` holds `record`. After OK it is called once, at once or later, on any thread;
+// after an error, never.
+// Errors: those of TextScorer; INVALID_ARGUMENT if the number of texts is out of range.
+absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shared_ptr<const TextScorer>& scorer,
+                      int64_t max_in_queue, ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done);
 
 }  // namespace longshort::server

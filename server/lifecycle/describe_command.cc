@@ -1,5 +1,3 @@
-#include "server/lifecycle/describe_command.h"
-
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "base/status_macros.h"
 #include "models/families/costs.h"
 #include "models/families/describe.h"
+#include "server/lifecycle/run.h"
 
 namespace longshort::server {
 namespace {

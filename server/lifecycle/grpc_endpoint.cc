@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/fronts/longshort_v1/rpcs.h"
-#include "server/fronts/open_inference/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/options/server_options.h"
 #include "server/transports/grpc_1_51/grpc_workarounds.h"
 

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "server/lifecycle/describe_command.h"
-#include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
 #ifdef LONGSHORT_WITH_CUDA
 #include "models/gpu_backends.h"

@@ -1,10 +1,9 @@
-#include "server/lifecycle/model_loader.h"
-
 #include <string>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "models/families/load_model.h"
+#include "server/lifecycle/run.h"
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 

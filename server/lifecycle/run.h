@@ -7,10 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "models/device/gpu_loss.h"
 #include "models/worker_device.h"
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
+
+namespace longshort::models {
+class GpuBackends;
+}
 
 namespace longshort::server {
 
@@ -29,5 +34,19 @@ struct GpusOfBuild {
 // error on standard error.
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader,
               const GpusOfBuild& gpus = {});
+
+// Loads models with LibTorch, which stays behind the plain headers of `models`. Makes a loader with the options'
+// precision, threads and image limits. `gpus` must outlive the models; null in a build for the CPU only.
+GuardedLoader MakeModelLoader(const ServerOptions& options, const models::GpuBackends* gpus = nullptr);
+
+// `longshort-server describe MODEL_OR_CONFIG`: a model's costs, computed from its config.json.
+//
+// Returns the text to print. `arguments` are those after "describe": an option, or the name of a model directory, of a
+// config.json, or, if no such file exists, of a preset.
+// Errors: INVALID_ARGUMENT for other arguments, NOT_FOUND if the model does not exist, those of DescribeConfig.
+absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& arguments);
+
+// Prints the text to standard output, or an error to standard error. Returns the exit code: 0, or 1 after an error.
+int RunDescribe(const std::vector<std::string>& arguments);
 
 }  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/byte_order.h"
-#include "server/monitoring/process_metrics.h"
+#include "server/monitoring/server_metrics.h"
 
 namespace longshort::server {
 namespace {

@@ -32,7 +32,7 @@
 #include "base/status_macros.h"
 #include "longshort_version.h"
 #include "server/call/error_details.pb.h"
-#include "server/options/listen_address.h"
+#include "server/options/listening_sockets.h"
 
 namespace longshort::server {
 namespace {

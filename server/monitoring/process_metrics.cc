@@ -1,5 +1,3 @@
-#include "server/monitoring/process_metrics.h"
-
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_type.h>
 #include <sys/resource.h>
@@ -14,6 +12,7 @@
 #include <system_error>
 
 #include "absl/strings/numbers.h"
+#include "server/monitoring/server_metrics.h"
 
 namespace longshort::server {
 namespace {

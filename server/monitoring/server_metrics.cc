@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "longshort_version.h"
-#include "server/monitoring/process_metrics.h"
 
 namespace longshort::server {
 

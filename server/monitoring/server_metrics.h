@@ -6,6 +6,7 @@
 
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 
 #include <array>
 #include <cstddef>
@@ -145,5 +146,13 @@ class ServerMetrics {
       ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Metrics of the process, under the names that Prometheus' own client libraries use. Reads the values from Linux at
+// each call, and leaves out unknown ones. Thread: any.
+std::vector<prometheus::MetricFamily> CollectProcessMetrics();
+
+// Single values. Thread: any.
+double ProcessCpuSeconds();
+double ResidentBytes();  // 0 if unknown
 
 }  // namespace longshort::server

@@ -1,5 +1,3 @@
-#include "server/monitoring/span_messages.h"
-
 #include <google/protobuf/arena.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "base/utf8.h"
 #include "longshort_version.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "server/monitoring/trace_exporter.h"
 
 namespace longshort::server {
 namespace {

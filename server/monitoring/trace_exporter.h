@@ -14,10 +14,11 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "opentelemetry/proto/resource/v1/resource.pb.h"
+#include "server/monitoring/call_trace.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/otlp_client.h"
 #include "server/monitoring/server_metrics.h"
-#include "server/monitoring/span_messages.h"
 #include "server/monitoring/tracer.h"
 #include "server/options/tracing_options.h"
 
@@ -103,5 +104,19 @@ class Tracing final {
   Tracer tracer_;
   TraceExporter exporter_;
 };
+
+// Recorded calls as OpenTelemetry's messages, serialized.
+//
+// Attributes follow OpenTelemetry's semantic conventions: the stable ones of RPC as of version 1.45.0, and those of
+// generative AI, which are in development. Own attributes begin with `longshort.`.
+//
+// The attributes of this process: those of the options, and otherwise the service's name, its version and a random
+// instance id.
+opentelemetry::proto::resource::v1::Resource ResourceOf(const TracingOptions& options);
+
+// An ExportTraceServiceRequest with the spans of these calls. `wall_clock`: the offset from MonotonicNow to the wall
+// clock.
+std::string EncodeSpans(const opentelemetry::proto::resource::v1::Resource& resource,
+                        const std::vector<std::unique_ptr<CallTrace>>& calls, absl::Duration wall_clock);
 
 }  // namespace longshort::server

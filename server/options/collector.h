@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/pem_files.h"
-#include "server/options/listen_address.h"
+#include "server/options/listening_sockets.h"
 
 namespace longshort::server {
 

@@ -1,4 +1,4 @@
-// The sockets that listen on one address.
+// The address to listen on, and the sockets that listen there.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,27 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/options/listen_address.h"
 #include "server/options/socket_file.h"
 
 namespace longshort::server {
+
+// A host name or address, and a port (0 lets the system choose); or the path of a Unix socket.
+struct ListenAddress {
+  std::string host;
+  int port = 0;
+  std::string path = {};  // of a Unix socket, which has no host and no port; otherwise empty
+
+  bool is_unix() const { return !path.empty(); }
+  // "host:port", where an IPv6 host is in brackets, or "unix:/path".
+  std::string ToString() const;
+};
+
+// Parses "host:port", "[ipv6]:port" or "unix:/path". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+
+// Checks that only this machine can reach the address of --`option`: its host resolves only to loopback addresses.
+// Errors: INVALID_ARGUMENT naming the option, the address, and what to do; also if the host cannot be resolved.
+absl::Status CheckIsLoopback(const char* option, const ListenAddress& address);
 
 // The local port of a socket; 0 if it has none.
 int PortOf(int socket);

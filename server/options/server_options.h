@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "models/images/image_header.h"
 #include "server/access/tls_files.h"
-#include "server/options/listen_address.h"
+#include "server/options/listening_sockets.h"
 #include "server/options/machine_limits.h"
 #include "server/options/serving_options.h"
 #include "server/options/socket_file.h"

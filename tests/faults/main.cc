@@ -3,7 +3,6 @@
 
 #include <iostream>
 
-#include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
 #include "tests/faults/loader_with_faults.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/fronts/open_inference/rest_request.h"
+#include "server/fronts/open_inference/rest_messages.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -18,7 +18,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
 #include "tests/faults/loader_with_faults.h"
 #include "tests/models/families/language_model/emulated_backends.h"

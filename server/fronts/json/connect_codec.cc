@@ -23,8 +23,7 @@
 #include "server/fronts/json/json_message.h"
 #include "server/transports/http/content_coding.h"
 #include "server/transports/http/http_call.h"
-#include "server/transports/http/http_query.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
@@ -215,7 +214,7 @@ absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, cons
 }
 
 HttpResponse ConnectError(const absl::Status& status) {
-  return {.status = HttpStatusOf(status), .body = DumpJson(ErrorJson(status)), .content_type = "application/json"};
+  return {.status = HttpStatusOf(status), .body = DumpJson(ErrorJson(status)), .content_type = kJsonType};
 }
 
 HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
@@ -229,16 +228,11 @@ HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc
     plan.methods = {"POST"};
     if (rpc.side_effect_free) plan.methods.emplace_back("GET");
     plan.write_error = ConnectError;
-    plan.is_call = !rpc.names.observes();
-    plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
-      absl::StatusOr<std::unique_ptr<HttpCodec>> codec =
-          MakeConnectCodec(rpc, exchange->request(), environment.limits.message_bytes);
-      if (codec.ok()) {
-        return HttpCall::Start(environment, rpc, exchange, *std::move(codec),
-                               MaxJsonBodyBytes(environment.limits.message_bytes));
-      }
-      exchange->Answer(ConnectError(codec.status()));
+    const int64_t max_message_bytes = environment.limits.message_bytes;
+    const auto make_codec = [&rpc, max_message_bytes](const HttpRequest& request) {
+      return MakeConnectCodec(rpc, request, max_message_bytes);
     };
+    ServeCalls(environment, rpc, MaxJsonBodyBytes(max_message_bytes), make_codec, plan);
     return plan;
   };
 }

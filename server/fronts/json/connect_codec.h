@@ -10,7 +10,7 @@
 #include "server/call/call_environment.h"
 #include "server/call/rpc.h"
 #include "server/transports/http/http_codec.h"
-#include "server/transports/http/http_front.h"
+#include "server/transports/http/http_exchange.h"
 
 namespace longshort::server {
 

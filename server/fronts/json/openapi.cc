@@ -11,7 +11,6 @@
 #include "base/number_text.h"
 #include "longshort_version.h"
 #include "nlohmann/json.hpp"
-#include "server/fronts/json/proto_comments.h"
 
 namespace longshort::server {
 namespace {
@@ -314,10 +313,9 @@ HttpFront OpenApiFront(std::string document) {
   const auto shared = std::make_shared<const std::string>(std::move(document));
   return [shared](const HttpRequest& head) -> std::optional<HttpPlan> {
     if (head.path != "/openapi.json") return std::nullopt;
-    return HttpPlan{
-        .methods = {"GET"}, .serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
-          exchange->Answer({.shared = {.bytes = *shared, .owner = shared}, .content_type = "application/json"});
-        }};
+    return HttpPlan{.methods = {"GET"}, .serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
+                      exchange->Answer({.shared = {.bytes = *shared, .owner = shared}, .content_type = kJsonType});
+                    }};
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,24 @@
 #include "server/call/rpc.h"
 #include "server/fronts/json/json_message.h"
 #include "server/fronts/json/json_schema.h"
-#include "server/transports/http/http_front.h"
+#include "server/transports/http/http_exchange.h"
 
 namespace longshort::server {
+
+// Sets of file descriptors with comments, which the build writes into the program, by their files' names.
+const std::map<std::string_view, std::string_view>& ProtoDescriptors();
+
+// The comments of the contracts' .proto files, which the descriptors of compiled messages lack.
+class ProtoComments final {
+ public:
+  ProtoComments();
+
+  // The comment of a message, a field, an enum, one of its values or an RPC, by its full name; empty if it has none.
+  std::string Of(const std::string& full_name) const;
+
+ private:
+  google::protobuf::DescriptorPool pool_;
+};
 
 // What a body holds: a message's JSON if `message` is set, otherwise a value of the type (see SchemaField).
 struct HttpContent {

@@ -1,9 +1,8 @@
-#include "server/fronts/json/proto_comments.h"
-
 #include <google/protobuf/descriptor.pb.h>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "server/fronts/json/openapi.h"
 
 namespace longshort::server {
 namespace {

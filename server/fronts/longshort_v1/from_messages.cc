@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "server/fronts/longshort_v1/messages.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 
 namespace longshort::server {
 namespace {

@@ -1,12 +1,10 @@
-#include "server/fronts/longshort_v1/rpcs.h"
-
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/call/unary.h"
-#include "server/fronts/longshort_v1/messages.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {

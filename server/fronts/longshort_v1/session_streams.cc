@@ -12,8 +12,7 @@
 #include "longshort/v1/sessions.pb.h"
 #include "server/call/call.h"
 #include "server/calls/field_error.h"
-#include "server/fronts/longshort_v1/messages.h"
-#include "server/fronts/longshort_v1/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/session_transfer.h"
 

@@ -13,8 +13,7 @@
 #include "longshort/v1/inference.pb.h"
 #include "server/call/call.h"
 #include "server/call/generation_stream.h"
-#include "server/fronts/longshort_v1/messages.h"
-#include "server/fronts/longshort_v1/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/handlers/document_stream.h"
 #include "server/handlers/handlers.h"
 

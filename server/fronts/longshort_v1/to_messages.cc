@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/schedule/refusal.h"
-#include "server/fronts/longshort_v1/messages.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/handlers/embedding.h"
 
 namespace longshort::server {

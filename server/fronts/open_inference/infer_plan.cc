@@ -12,9 +12,8 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/open_inference/input_tensors.h"
-#include "server/fronts/open_inference/names.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/open_inference/parameters.h"
-#include "server/fronts/open_inference/raw_binary.h"
 
 namespace longshort::server {
 namespace {

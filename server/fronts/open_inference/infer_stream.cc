@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "server/call/call.h"
-#include "server/fronts/open_inference/rpcs.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/open_inference/streamed_request.h"
 
 namespace longshort::server {

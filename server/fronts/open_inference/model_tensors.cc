@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "longshort_version.h"
-#include "server/fronts/open_inference/names.h"
+#include "server/fronts/open_inference/open_inference.h"
 
 namespace longshort::server {
 namespace {

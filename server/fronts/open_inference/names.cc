@@ -1,9 +1,8 @@
-#include "server/fronts/open_inference/names.h"
-
 #include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "server/fronts/open_inference/open_inference.h"
 
 namespace longshort::server {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/raw_binary.h"
-
 #include <cstdint>
 #include <utility>
 
@@ -7,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/open_inference/bytes_tensor.h"
+#include "server/fronts/open_inference/input_tensors.h"
 
 namespace longshort::server {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_answer.h"
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
 #include "server/fronts/open_inference/bytes_tensor.h"
+#include "server/fronts/open_inference/rest_messages.h"
 
 namespace longshort::server {
 namespace {

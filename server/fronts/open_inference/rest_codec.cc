@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_codec.h"
-
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,11 +11,10 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/json/json_message.h"
-#include "server/fronts/open_inference/raw_binary.h"
-#include "server/fronts/open_inference/rest_answer.h"
-#include "server/fronts/open_inference/rest_request.h"
-#include "server/fronts/open_inference/rest_schemas.h"
-#include "server/transports/http/http_status.h"
+#include "server/fronts/open_inference/input_tensors.h"
+#include "server/fronts/open_inference/open_inference.h"
+#include "server/fronts/open_inference/rest_messages.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
@@ -25,11 +22,10 @@ namespace {
 using google::protobuf::Message;
 using nlohmann::ordered_json;
 
-constexpr char kJson[] = "application/json";
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 
 HttpResponse JsonResponse(std::string json, int status = 200) {
-  return {.status = status, .body = std::move(json), .content_type = kJson};
+  return {.status = status, .body = std::move(json), .content_type = kJsonType};
 }
 
 HttpResponse JsonResponse(const ordered_json& json, int status = 200) { return JsonResponse(DumpJson(json), status); }
@@ -72,9 +68,9 @@ class InferCodec final : public RestCodec {
   absl::StatusOr<HttpResponse> WriteAnswer(const Message& answer) override {
     LS_ASSIGN_OR_RETURN(RestAnswer written,
                         WriteRestAnswer(static_cast<const inference::ModelInferResponse&>(answer), binary_));
-    HttpResponse response{.body = std::move(written.body), .content_type = kJson};
+    HttpResponse response{.body = std::move(written.body), .content_type = kJsonType};
     if (written.json_bytes.has_value()) {
-      response.content_type = "application/octet-stream";
+      response.content_type = kBytesType;
       response.fields.emplace_back(kHeaderLength, absl::StrCat(*written.json_bytes));
     }
     return response;

@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_data.h"
-
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -11,6 +9,7 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/open_inference/bytes_tensor.h"
+#include "server/fronts/open_inference/rest_document.h"
 
 namespace longshort::server {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_front.h"
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -17,11 +15,10 @@
 #include "absl/strings/str_split.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/open_inference/infer_plan.h"
-#include "server/fronts/open_inference/rest_codec.h"
-#include "server/fronts/open_inference/rest_schemas.h"
+#include "server/fronts/open_inference/open_inference.h"
+#include "server/fronts/open_inference/rest_messages.h"
 #include "server/transports/http/http_call.h"
-#include "server/transports/http/http_query.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
@@ -128,20 +125,16 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
       plan.methods.emplace_back(route.verb);
       if (route.verb != head.method) continue;
       const Rpc& rpc = *by_name.find(route.rpc)->second;
-      plan.is_call = !rpc.names.observes();
-      const size_t max_body_bytes = route.verb == "POST" ? MaxUnpackedBytes(environment.limits.message_bytes) : 0;
-      plan.serve = [&environment, &rpc, max_body_bytes,
-                    target = place->target](const std::shared_ptr<HttpExchange>& exchange) {
+      const int64_t max_message_bytes = environment.limits.message_bytes;
+      const auto make_codec = [&rpc, max_message_bytes, target = place->target](
+                                  const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
         // Bodies of any other type are read as JSON, whatever the client says that they are.
-        if (exchange->request().MediaType() == kForm) {
-          return exchange->Answer(RestError(
-              HttpError(415, absl::StrCat("the content type is ", Quoted(kForm),
-                                          "; the Open Inference Protocol takes "
-                                          "application/json, or application/octet-stream with binary data"))));
-        }
-        HttpCall::Start(environment, rpc, exchange, MakeRestCodec(rpc, target, environment.limits.message_bytes),
-                        max_body_bytes);
+        if (request.MediaType() != kForm) return MakeRestCodec(rpc, target, max_message_bytes);
+        return HttpError(415, absl::StrCat("the content type is ", Quoted(kForm),
+                                           "; the Open Inference Protocol takes "
+                                           "application/json, or application/octet-stream with binary data"));
       };
+      ServeCalls(environment, rpc, route.verb == "POST" ? MaxUnpackedBytes(max_message_bytes) : 0, make_codec, plan);
     }
     if (plan.methods.empty()) {
       plan.serve = AnswerWith(RestError(
@@ -172,7 +165,6 @@ HttpContent AnswerOf(const Route& route) {
 }
 
 HttpOperation Describe(const Route& route) {
-  constexpr char kBinary[] = "application/octet-stream";
   const std::string path = absl::StrCat(kRoot, route.path.empty() ? "" : "/",
                                         absl::StrReplaceAll(std::string(route.path), {{"*", "{name}"}}));
   HttpOperation operation{.method = absl::AsciiStrToLower(std::string(route.verb)),
@@ -185,8 +177,8 @@ HttpOperation Describe(const Route& route) {
   if (absl::StrContains(path, "{name}")) operation.parameters = {{"name", "string", "The model's name."}};
   if (!route.request.empty()) operation.requests = {{.type = route.request}};
   if (route.rpc == "ModelInfer") {
-    operation.requests.push_back({.media_type = kBinary, .type = "bytes"});
-    operation.answers.push_back({.media_type = kBinary, .type = "bytes"});
+    operation.requests.push_back({.media_type = kBytesType, .type = "bytes"});
+    operation.answers.push_back({.media_type = kBytesType, .type = "bytes"});
     operation.parameters.push_back({.name = "Inference-Header-Content-Length",
                                     .type = "integer",
                                     .help = "How many bytes of the body are JSON, if binary data follow.",

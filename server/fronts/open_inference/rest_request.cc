@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_request.h"
-
 #include <limits>
 #include <optional>
 #include <utility>
@@ -11,7 +9,7 @@
 #include "server/call/message_size.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/open_inference/rest_document.h"
-#include "server/fronts/open_inference/rest_schemas.h"
+#include "server/fronts/open_inference/rest_messages.h"
 
 namespace longshort::server {
 namespace {

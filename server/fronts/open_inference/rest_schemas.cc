@@ -1,6 +1,6 @@
-#include "server/fronts/open_inference/rest_schemas.h"
-
 #include <string_view>
+
+#include "server/fronts/open_inference/rest_messages.h"
 
 namespace longshort::server {
 namespace {

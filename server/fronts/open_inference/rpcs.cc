@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rpcs.h"
-
 #include <memory>
 #include <set>
 #include <string>
@@ -12,7 +10,7 @@
 #include "server/fronts/open_inference/infer_answer.h"
 #include "server/fronts/open_inference/infer_plan.h"
 #include "server/fronts/open_inference/model_tensors.h"
-#include "server/fronts/open_inference/names.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/fronts/open_inference/infer_answer.h"
-#include "server/fronts/open_inference/names.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {

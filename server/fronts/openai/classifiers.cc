@@ -1,5 +1,3 @@
-#include "server/fronts/openai/classifiers.h"
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -13,23 +11,24 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "server/calls/field_error.h"
-#include "server/fronts/openai/find_model.h"
 #include "server/fronts/openai/image_body.h"
 #include "server/fronts/openai/json_request.h"
+#include "server/fronts/openai/names.h"
+#include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
-#include "server/transports/http/http_query.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
 
+using google::protobuf::Message;
 using nlohmann::ordered_json;
 
 // Values of function_to_apply.
 constexpr char kSoftmax[] = "softmax", kSigmoid[] = "sigmoid", kNone[] = "none";
 constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
 
-absl::Status ReadSequences(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+absl::Status ReadSequences(JsonRequest& json, const JsonView& value, Message& message) {
   auto& request = static_cast<openai::PredictRequest&>(message);
   if (value.is_text()) {
     request.set_is_string(true);
@@ -55,7 +54,7 @@ absl::Status ReadSequences(JsonRequest& json, const JsonView& value, google::pro
 }
 
 // Reads the field that the clients of huggingface_hub send.
-absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, Message& message) {
   auto& request = static_cast<openai::PredictRequest&>(message);
   if (value.is_absent()) return absl::OkStatus();
   if (!value.is_object()) return value.Wrong("an object");
@@ -195,70 +194,33 @@ CallAnswer ClassifyAnswer(ClassifyResult result) {
   });
 }
 
-class PredictCodec final : public HttpCodec {
- public:
-  explicit PredictCodec(const RequestLimits& limits) : limits_(limits) {}
+absl::Status ReadPredictBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter, Message& request) {
+  const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
+  return ReadBody(PredictBody(), body, lists, meter, request);
+}
 
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    auto& predict = static_cast<openai::PredictRequest&>(message);
-    predict.set_model(QueryParameter(request.query, "model").value_or(""));
-    if (request.MediaType() == kJsonType) return ReadPredictRequest(request.body, limits_, meter, predict);
-    LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
-    return absl::OkStatus();
-  }
-  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+// Sets a parameter of the address or of a form.
+absl::Status SetParameter(const std::string& name, const std::string& value, openai::ClassifyRequest& classify) {
+  if (name == "model") return classify.set_model(value), absl::OkStatus();
+  if (name != "top_k") return FieldError("a field of the form", Quoted(name), "model, top_k, or one file, the image");
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number)) return FieldError("top_k", Quoted(value), "a number");
+  return classify.set_top_k(number), absl::OkStatus();
+}
 
- private:
-  const RequestLimits& limits_;
-};
-
-class ClassifyCodec final : public HttpCodec {
- public:
-  explicit ClassifyCodec(const RequestLimits& limits) : limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    auto& classify = static_cast<openai::ClassifyRequest&>(message);
-    classify.set_model(QueryParameter(request.query, "model").value_or(""));
-    if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
-      LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
-    }
-    if (request.MediaType() == kJsonType) return ReadJson(request.body, meter, classify);
-    if (request.MediaType() == "multipart/form-data") {
-      LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
-        return SetParameter(name, value, classify);
-      }));
-    }
-    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
-    return absl::OkStatus();
-  }
-  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
-
- private:
-  // Sets a parameter of the address or of a form.
-  static absl::Status SetParameter(const std::string& name, const std::string& value,
-                                   openai::ClassifyRequest& classify) {
-    if (name == "model") return classify.set_model(value), absl::OkStatus();
-    if (name != "top_k") return FieldError("a field of the form", Quoted(name), "model, top_k, or one file, the image");
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(value, &number)) return FieldError("top_k", Quoted(value), "a number");
-    return classify.set_top_k(number), absl::OkStatus();
-  }
-
-  // As huggingface_hub's clients write a request.
-  absl::Status ReadJson(std::string_view body, MemoryMeter& meter, openai::ClassifyRequest& classify) {
-    openai::PredictRequest request;
-    LS_RETURN_IF_ERROR(ReadPredictRequest(body, limits_, meter, request));
-    if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
-    if (request.raw_scores())
-      return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
-    classify.set_function_to_apply(request.function_to_apply());
-    if (request.top_k() > 0) classify.set_top_k(request.top_k());
-    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
-    return absl::OkStatus();
-  }
-
-  const RequestLimits& limits_;
-};
+// As huggingface_hub's clients write a request.
+absl::Status ReadClassifyJson(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                              openai::ClassifyRequest& classify) {
+  openai::PredictRequest request;
+  LS_RETURN_IF_ERROR(ReadPredictBody(body, limits, meter, request));
+  if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
+  if (request.raw_scores())
+    return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
+  classify.set_function_to_apply(request.function_to_apply());
+  if (request.top_k() > 0) classify.set_top_k(request.top_k());
+  LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
+  return absl::OkStatus();
+}
 
 ImageInput ImageOf(std::string file) {
   const auto owner = std::make_shared<const std::string>(std::move(file));
@@ -301,12 +263,28 @@ const RequestBody& PredictBody() {
   return *body;
 }
 
-absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                                openai::PredictRequest& request) {
-  const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
-  JsonRequest json(meter, lists);
-  LS_RETURN_IF_ERROR(json.Parse(body));
-  return ReadBody(PredictBody(), json, request);
+absl::Status ReadPredict(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+  auto& predict = static_cast<openai::PredictRequest&>(message);
+  predict.set_model(QueryParameter(request.query, "model").value_or(""));
+  if (request.MediaType() == kJsonType) return ReadPredictBody(request.body, limits, meter, predict);
+  LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
+  return absl::OkStatus();
+}
+
+absl::Status ReadClassify(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+  auto& classify = static_cast<openai::ClassifyRequest&>(message);
+  classify.set_model(QueryParameter(request.query, "model").value_or(""));
+  if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
+    LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
+  }
+  if (request.MediaType() == kJsonType) return ReadClassifyJson(request.body, limits, meter, classify);
+  if (request.MediaType() == "multipart/form-data") {
+    LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
+      return SetParameter(name, value, classify);
+    }));
+  }
+  LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
+  return absl::OkStatus();
 }
 
 absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
@@ -359,14 +337,6 @@ HttpResponse ProblemDetails(const absl::Status& status) {
                             {"error", std::string(status.message())},  // for clients of TEI and huggingface_hub
                             {"code", std::string(CodeName(status.code()))}}),
           .content_type = "application/problem+json"};
-}
-
-std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits) {
-  return std::make_unique<PredictCodec>(limits);
-}
-
-std::unique_ptr<HttpCodec> MakeClassifyCodec(const RequestLimits& limits) {
-  return std::make_unique<ClassifyCodec>(limits);
 }
 
 }  // namespace longshort::server

@@ -21,7 +21,7 @@
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
 #include "server/fronts/openai/messages.pb.h"
-#include "server/handlers/utf8_stream.h"
+#include "server/handlers/completion_translator.h"
 
 namespace longshort::server {
 

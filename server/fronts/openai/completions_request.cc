@@ -1,5 +1,3 @@
-#include "server/fronts/openai/completions_request.h"
-
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -7,6 +5,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/calls/field_error.h"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server {
 namespace {
@@ -196,14 +195,11 @@ const RequestBody& CompletionsBody() {
   return *body;
 }
 
-absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                                    openai::CompletionsRequest& request) {
+absl::Status ReadCompletions(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
   const JsonListLimit lists[] = {LimitOfTexts("prompt", limits.inputs, limits),
                                  {.key = "stop", .elements = limits.stop_strings},
                                  {.key = "logit_bias", .elements = limits.logit_biases}};
-  JsonRequest json(meter, lists);
-  LS_RETURN_IF_ERROR(json.Parse(body));
-  return ReadBody(CompletionsBody(), json, request);
+  return ReadBody(CompletionsBody(), request.body, lists, meter, message);
 }
 
 }  // namespace longshort::server

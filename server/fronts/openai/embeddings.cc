@@ -1,5 +1,3 @@
-#include "server/fronts/openai/embeddings.h"
-
 #include <array>
 #include <bit>
 #include <charconv>
@@ -11,30 +9,36 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/fronts/openai/classifiers.h"
-#include "server/fronts/openai/completions_codec.h"
-#include "server/fronts/openai/find_model.h"
 #include "server/fronts/openai/json_request.h"
+#include "server/fronts/openai/names.h"
+#include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
-#include "server/transports/http/http_query.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
 
+using google::protobuf::Message;
 using Values = std::vector<float>;
 
 constexpr char kFloat[] = "float", kBase64[] = "base64";
 
-absl::Status ReadInputs(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+absl::Status ReadInputs(JsonRequest& json, const JsonView& value, Message& message) {
   return json.ReadPrompts(value, *static_cast<openai::EmbeddingsRequest&>(message).mutable_inputs());
 }
 
-absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, Message& message) {
   if (value.is_absent()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(value.Text().status());
   if (!value.Is(kFloat) && !value.Is(kBase64)) return value.Wrong(absl::StrCat(kFloat, " or ", kBase64));
   static_cast<openai::EmbeddingsRequest&>(message).set_in_base64(value.Is(kBase64));
   return absl::OkStatus();
+}
+
+RequestField Inputs(std::string_view name) {
+  return {{.name = name, .type = kPromptsType, .help = "A text, token ids, or a list of either.", .required = true},
+          nullptr,
+          ReadInputs};
 }
 
 RequestBody MakeEmbeddingsBody() {
@@ -44,12 +48,7 @@ RequestBody MakeEmbeddingsBody() {
                   {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."},
                    nullptr,
                    ReadFormat},
-                  {{.name = "input",
-                    .type = kPromptsType,
-                    .help = "A text, token ids, or a list of either.",
-                    .required = true},
-                   nullptr,
-                   ReadInputs}},
+                  Inputs("input")},
        .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
                    {"truncate_prompt_tokens",
                     "send `truncate` as true, which keeps as many of a text's first tokens as the model reads"}}});
@@ -60,12 +59,7 @@ RequestBody MakeEmbedBody() {
       {.name = "EmbedRequest",
        .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
                   RequestField::Flag("normalize", "Whether a vector is divided by its length.", true),
-                  {{.name = "inputs",
-                    .type = kPromptsType,
-                    .help = "A text, token ids, or a list of either.",
-                    .required = true},
-                   nullptr,
-                   ReadInputs}},
+                  Inputs("inputs")},
        .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
                    {"prompt_name", "the models have no prompts"}}});
 }
@@ -98,39 +92,6 @@ std::string ListsOf(const EmbedResult& result) {
   return lists + "]";
 }
 
-class EmbeddingsCodec final : public HttpCodec {
- public:
-  explicit EmbeddingsCodec(const RequestLimits& limits) : limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    return ReadEmbeddingsRequest(request.body, limits_, meter, static_cast<openai::EmbeddingsRequest&>(message));
-  }
-  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
-
- private:
-  const RequestLimits& limits_;
-};
-
-// TEI's /embed.
-class EmbedCodec final : public HttpCodec {
- public:
-  explicit EmbedCodec(const RequestLimits& limits) : limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
-    const JsonListLimit lists[] = {LimitOfTexts("inputs", limits_.inputs, limits_)};
-    JsonRequest json(meter, lists);
-    LS_RETURN_IF_ERROR(json.Parse(request.body));
-    embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
-    embeddings.set_as_lists(true);
-    return ReadBody(EmbedBody(), json, embeddings);
-  }
-  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
-
- private:
-  const RequestLimits& limits_;
-};
-
 }  // namespace
 
 const RequestBody& EmbeddingsBody() {
@@ -143,13 +104,18 @@ const RequestBody& EmbedBody() {
   return *body;
 }
 
-absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                                   openai::EmbeddingsRequest& request) {
+absl::Status ReadEmbeddings(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
   const JsonListLimit lists[] = {LimitOfTexts("input", limits.inputs, limits)};
-  JsonRequest json(meter, lists);
-  LS_RETURN_IF_ERROR(json.Parse(body));
-  request.set_normalize(true);
-  return ReadBody(EmbeddingsBody(), json, request);
+  static_cast<openai::EmbeddingsRequest&>(message).set_normalize(true);
+  return ReadBody(EmbeddingsBody(), request.body, lists, meter, message);
+}
+
+absl::Status ReadEmbed(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+  const JsonListLimit lists[] = {LimitOfTexts("inputs", limits.inputs, limits)};
+  auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
+  embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
+  embeddings.set_as_lists(true);
+  return ReadBody(EmbedBody(), request.body, lists, meter, message);
 }
 
 // Writes the numbers itself: a JSON document of them would take many times their memory.
@@ -189,12 +155,6 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
     });
   };
   return Embed(record, std::move(call), Answering(answer, to_answer));
-}
-
-std::unique_ptr<HttpCodec> MakeEmbedCodec(const RequestLimits& limits) { return std::make_unique<EmbedCodec>(limits); }
-
-std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits) {
-  return std::make_unique<EmbeddingsCodec>(limits);
 }
 
 }  // namespace longshort::server

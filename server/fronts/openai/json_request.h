@@ -19,8 +19,6 @@
 
 namespace longshort::server {
 
-inline constexpr char kJsonType[] = "application/json";
-
 // The limit of a field of at most `most` texts.
 inline JsonListLimit LimitOfTexts(std::string_view field, int64_t most, const RequestLimits& limits) {
   return {.key = field, .elements = most, .numbers = limits.prompt_tokens};

@@ -1,31 +1,22 @@
-#include "server/fronts/openai/openai_front.h"
-
-#include <functional>
+#include <array>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "nlohmann/json.hpp"
 #include "server/call/unary.h"
 #include "server/calls/field_error.h"
-#include "server/fronts/openai/classifiers.h"
-#include "server/fronts/openai/completions_codec.h"
-#include "server/fronts/openai/completions_work.h"
-#include "server/fronts/openai/embeddings.h"
-#include "server/fronts/openai/find_model.h"
 #include "server/fronts/openai/json_request.h"
 #include "server/fronts/openai/names.h"
-#include "server/fronts/openai/tokenizer_calls.h"
+#include "server/fronts/openai/openai.h"
 #include "server/transports/http/http_call.h"
-#include "server/transports/http/http_query.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
@@ -33,7 +24,8 @@ namespace {
 using nlohmann::ordered_json;
 using openai::TokenizerRequest;
 
-constexpr char kBytesType[] = "application/octet-stream";
+constexpr char kFormType[] = "multipart/form-data";
+constexpr std::string_view kModelsPath = "/v1/models";
 
 constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
 
@@ -61,45 +53,128 @@ absl::StatusOr<CallAnswer> ListModels(CallRecord& record, const openai::ModelsRe
   return ShortAnswer(answer);
 }
 
-using MakeCodec = std::function<std::unique_ptr<HttpCodec>()>;
-using WriteError = HttpResponse (*)(const absl::Status& status);
-
 // What one path takes.
 struct Path {
-  const Rpc& rpc;
+  std::string_view path;
   const char* method;
+  Row row;
   // The content types of bodies, or their beginnings such as image/; empty: no body.
-  std::vector<std::string_view> content_types;
-  WriteError write_error;
-  MakeCodec make_codec;
+  std::array<std::string_view, 4> content_types;
+  ReadIntoMessage* read;
+  HttpResponse (*write_error)(const absl::Status& status);
+
+  bool has_body() const { return !content_types.front().empty(); }
 };
 
+constexpr Path kPaths[] = {
+    {kModelsPath, "GET", kModels, {}, ReadModels, OpenAiError},
+    {"/v1/completions", "POST", kCompletions, {kJsonType}, ReadCompletions, OpenAiError},
+    {"/v1/embeddings", "POST", kEmbeddings, {kJsonType}, ReadEmbeddings, OpenAiError},
+    {"/embed", "POST", kEmbeddings, {kJsonType}, ReadEmbed, ProblemDetails},
+    {"/predict", "POST", kPredict, {kJsonType, "image/", kBytesType}, ReadPredict, ProblemDetails},
+    {"/classify", "POST", kClassify, {"image/", kBytesType, kFormType, kJsonType}, ReadClassify, ProblemDetails},
+    {"/tokenizer_info", "GET", kTokenizer, {}, ReadTokenizerInfo, OpenAiError},
+    {"/tokenize", "POST", kTokenizer, {kJsonType}, ReadTokenize, OpenAiError},
+    {"/detokenize", "POST", kTokenizer, {kJsonType}, ReadDetokenize, OpenAiError},
+};
+
+// The codec of every path without streams.
+class PathCodec final : public HttpCodec {
+ public:
+  PathCodec(const Path& path, const RequestLimits& limits) : path_(path), limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    return path_.read(request, limits_, message, meter);
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return path_.write_error(status); }
+
+ private:
+  const Path& path_;
+  const RequestLimits& limits_;
+};
+
+std::unique_ptr<HttpCodec> MakeCodec(const Path& path, const RequestLimits& limits) {
+  if (path.row == kCompletions) return MakeCompletionsCodec(limits);
+  return std::make_unique<PathCodec>(path, limits);
+}
+
+// The name in the path of one model; empty in that of all models; nullopt in other paths, and if it is not coded
+// correctly.
+std::optional<std::string> ModelIn(std::string_view path) {
+  if (!path.starts_with(kModelsPath)) return std::nullopt;
+  path.remove_prefix(kModelsPath.size());
+  if (path.empty()) return "";
+  return path.front() == '/' ? DecodePercent(path.substr(1)) : std::nullopt;
+}
+
+// nullptr if the room has no such path.
+const Path* FindPath(std::string_view path) {
+  if (ModelIn(path).has_value()) path = kModelsPath;
+  for (const Path& one : kPaths) {
+    if (one.path == path) return &one;
+  }
+  return nullptr;
+}
+
 absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
+  if (!path.has_body()) return absl::OkStatus();
   const std::string type = head.MediaType();
   std::string taken;
   for (const std::string_view one : path.content_types) {
+    if (one.empty()) break;
     const bool is_kind = one.ends_with('/');
     const bool is_unset = type.empty() && one == kBytesType;  // as huggingface_hub sends bytes
     if (is_unset || (is_kind ? type.starts_with(one) : type == one)) return absl::OkStatus();
     absl::StrAppend(&taken, taken.empty() ? "" : ", ", std::string(one), is_kind ? "*" : "");
   }
-  if (path.content_types.empty()) return absl::OkStatus();
   return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ", head.path,
                                      " takes ", taken));
 }
 
-HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
+HttpPlan PlanOf(const CallEnvironment& environment, const Path& path, const Rpc& rpc) {
   HttpPlan plan{.methods = {path.method}, .write_error = path.write_error};
-  plan.is_call = !path.rpc.names.observes();
-  plan.serve = [&environment, path = std::move(path)](const std::shared_ptr<HttpExchange>& exchange) {
-    const absl::Status status = CheckContentType(path, exchange->request());
-    if (status.ok()) {
-      return HttpCall::Start(environment, path.rpc, exchange, path.make_codec(),
-                             path.content_types.empty() ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes));
-    }
-    exchange->Answer(path.write_error(status));
+  const RequestLimits& limits = environment.limits;
+  const auto make_codec = [&path, &limits](const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
+    LS_RETURN_IF_ERROR(CheckContentType(path, request));
+    return MakeCodec(path, limits);
   };
+  ServeCalls(environment, rpc, path.has_body() ? MaxJsonBodyBytes(limits.message_bytes) : 0, make_codec, plan);
   return plan;
+}
+
+struct ErrorKind {
+  const char* type;
+  const char* code;  // nullptr: null
+};
+
+ErrorKind KindOf(int http_status) {
+  switch (http_status) {
+    case 401:
+      return {"invalid_request_error", "invalid_api_key"};
+    case 403:
+      return {"invalid_request_error", "insufficient_permissions"};
+    case 404:
+      return {"invalid_request_error", "model_not_found"};
+    case 429:
+      return {"rate_limit_error", "rate_limit_exceeded"};
+    case 503:
+      return {"server_error", "service_unavailable"};
+    case 504:
+      return {"server_error", "timeout"};
+    default:
+      constexpr int kFirstServerError = 500;
+      if (http_status >= kFirstServerError) return {"server_error", nullptr};
+      return {"invalid_request_error", nullptr};
+  }
+}
+
+HttpResponse ErrorAnswer(int http_status, std::string_view message, std::optional<std::string_view> field,
+                         const ErrorKind& kind) {
+  const ordered_json error = {{"message", message},
+                              {"type", kind.type},
+                              {"param", field.has_value() ? ordered_json(*field) : ordered_json()},
+                              {"code", kind.code == nullptr ? ordered_json() : ordered_json(kind.code)}};
+  return {.status = http_status, .body = DumpJson({{"error", error}}), .content_type = kJsonType};
 }
 
 // For the rest of OpenAI's API.
@@ -107,10 +182,11 @@ HttpPlan NoSuchPath() {
   HttpPlan plan;
   plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
     const HttpRequest& head = exchange->request();
-    exchange->Answer(UnknownUrl(
+    const std::string message =
         absl::StrCat("there is no ", head.method, " ", head.path,
                      "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME, POST /v1/completions and "
-                     "POST /v1/embeddings, because its models continue or embed a text")));
+                     "POST /v1/embeddings, because its models continue or embed a text");
+    exchange->Answer(ErrorAnswer(404, message, std::nullopt, {"invalid_request_error", "unknown_url"}));
   };
   return plan;
 }
@@ -137,54 +213,37 @@ std::vector<Rpc> OpenAiRpcs() {
 }
 
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
-  const RequestLimits& limits = environment.limits;
-  return [&environment, &limits, &rpcs](const HttpRequest& head) -> std::optional<HttpPlan> {
-    if (head.path == "/v1/completions") {
-      return PlanOf(environment, {rpcs[kCompletions], "POST", {kJsonType}, OpenAiError, [&limits] {
-                                    return MakeCompletionsCodec(limits);
-                                  }});
+  return [&environment, &rpcs](const HttpRequest& head) -> std::optional<HttpPlan> {
+    if (const Path* const path = FindPath(head.path); path != nullptr) {
+      return PlanOf(environment, *path, rpcs[path->row]);
     }
-    if (head.path == "/v1/embeddings") {
-      return PlanOf(environment, {rpcs[kEmbeddings], "POST", {kJsonType}, OpenAiError, [&limits] {
-                                    return MakeEmbeddingsCodec(limits);
-                                  }});
-    }
-    if (head.path == "/embed") {
-      return PlanOf(environment, {rpcs[kEmbeddings], "POST", {kJsonType}, ProblemDetails, [&limits] {
-                                    return MakeEmbedCodec(limits);
-                                  }});
-    }
-    if (head.path == "/predict") {
-      return PlanOf(environment, {rpcs[kPredict], "POST", {kJsonType, "image/", kBytesType}, ProblemDetails, [&limits] {
-                                    return MakePredictCodec(limits);
-                                  }});
-    }
-    if (head.path == "/classify") {
-      return PlanOf(environment, {rpcs[kClassify],
-                                  "POST",
-                                  {"image/", kBytesType, "multipart/form-data", kJsonType},
-                                  ProblemDetails,
-                                  [&limits] { return MakeClassifyCodec(limits); }});
-    }
-    const auto tokenizer = [&](TokenizerRequest::Kind kind) {
-      const bool has_body = kind != TokenizerRequest::INFO;
-      return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET",
-                                  has_body ? std::vector<std::string_view>{kJsonType} : std::vector<std::string_view>(),
-                                  OpenAiError, [kind, &limits] { return MakeTokenizerCodec(kind, limits); }});
-    };
-    if (head.path == "/tokenizer_info") return tokenizer(TokenizerRequest::INFO);
-    if (head.path == "/tokenize") return tokenizer(TokenizerRequest::TOKENIZE);
-    if (head.path == "/detokenize") return tokenizer(TokenizerRequest::DETOKENIZE);
-    absl::string_view rest = head.path;
-    if (!absl::ConsumePrefix(&rest, "/v1/")) return std::nullopt;
-    if (!absl::ConsumePrefix(&rest, "models") || (!rest.empty() && !absl::ConsumePrefix(&rest, "/"))) {
-      return NoSuchPath();
-    }
-    const std::optional<std::string> name = DecodePercent(std::string_view(rest.data(), rest.size()));
-    if (!name.has_value()) return NoSuchPath();
-    return PlanOf(environment,
-                  {rpcs[kModels], "GET", {}, OpenAiError, [name = *name] { return MakeModelsCodec(name); }});
+    return head.path.starts_with("/v1/") ? std::optional(NoSuchPath()) : std::nullopt;
   };
+}
+
+std::unique_ptr<HttpCodec> MakeOpenAiCodec(std::string_view path, const RequestLimits& limits) {
+  return MakeCodec(*FindPath(path), limits);
+}
+
+absl::Status ReadModels(HttpRequest& request, const RequestLimits& /*limits*/, google::protobuf::Message& message,
+                        MemoryMeter& /*meter*/) {
+  static_cast<openai::ModelsRequest&>(message).set_name(ModelIn(request.path).value_or(""));
+  return absl::OkStatus();
+}
+
+HttpResponse OpenAiError(const absl::Status& status) {
+  const int http_status = HttpStatusOf(status);
+  const std::string_view message(status.message().data(), status.message().size());
+  std::optional<std::string_view> field;
+  if (http_status == 400) field = FieldIn(message, {&CompletionsBody(), &EmbeddingsBody()});
+  if (http_status == 404) field = "model";
+  return ErrorAnswer(http_status, message, field, KindOf(http_status));
+}
+
+CallAnswer ShortAnswer(const ordered_json& json) {
+  std::string text = DumpJson(json);
+  const size_t bytes = text.size();
+  return JsonAnswer(bytes, [text = std::move(text)] { return text; });
 }
 
 }  // namespace longshort::server

@@ -1,10 +1,6 @@
 // What /openapi.json says of the room's paths. Requests are described by the tables that read them.
 
-#include "server/fronts/openai/classifiers.h"
-#include "server/fronts/openai/completions_request.h"
-#include "server/fronts/openai/embeddings.h"
-#include "server/fronts/openai/openai_front.h"
-#include "server/fronts/openai/tokenizer_calls.h"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server {
 namespace {
@@ -138,7 +134,7 @@ std::vector<NamedSchema> Schemas() {
 
 HttpDescription OpenAiDescription() {
   const HttpParameter model = {"model", "string", "The model. May be absent if one of its kind is served."};
-  const HttpContent file = Image("application/octet-stream");
+  const HttpContent file = Image(kBytesType);
   HttpOperation completions = Post(kOpenAi, "/v1/completions", "openai_completions",
                                    "Continues prompts; with `stream`, by server-sent events.", "Completion");
   completions.requests = {{.type = "CompletionRequest"}};

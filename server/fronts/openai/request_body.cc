@@ -103,7 +103,10 @@ RequestBody WithTruncation(RequestBody body) {
   return body;
 }
 
-absl::Status ReadBody(const RequestBody& body, JsonRequest& json, Message& message) {
+absl::Status ReadBody(const RequestBody& body, std::string_view text, absl::Span<const JsonListLimit> lists,
+                      MemoryMeter& meter, Message& message) {
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(text));
   for (const RefusedField& row : body.refused) LS_RETURN_IF_ERROR(Refuse(row, json));
   for (const RequestField& row : body.fields) LS_RETURN_IF_ERROR(ReadField(row, json, message));
   return absl::OkStatus();

@@ -49,9 +49,11 @@ struct RequestBody {
   std::vector<RefusedField> refused = {};
 };
 
-// Reads a body into a message, in the order of the table. Errors: INVALID_ARGUMENT naming the field, its value and what
-// it must be; the meter's.
-absl::Status ReadBody(const RequestBody& body, JsonRequest& json, google::protobuf::Message& message);
+// Reads the text of a body into a message, in the order of the table. `lists` limits its lists. The meter counts what
+// the message takes. Errors: those of JsonRequest::Parse; INVALID_ARGUMENT naming the field, its value and what it must
+// be.
+absl::Status ReadBody(const RequestBody& body, std::string_view text, absl::Span<const JsonListLimit> lists,
+                      MemoryMeter& meter, google::protobuf::Message& message);
 
 NamedSchema SchemaOf(const RequestBody& body);
 

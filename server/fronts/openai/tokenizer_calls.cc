@@ -1,5 +1,3 @@
-#include "server/fronts/openai/tokenizer_calls.h"
-
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,16 +8,17 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "server/calls/field_error.h"
-#include "server/fronts/openai/completions_codec.h"
-#include "server/fronts/openai/find_model.h"
 #include "server/fronts/openai/json_request.h"
+#include "server/fronts/openai/names.h"
+#include "server/fronts/openai/openai.h"
+#include "server/handlers/completion_translator.h"
 #include "server/handlers/handlers.h"
-#include "server/handlers/utf8_stream.h"
-#include "server/transports/http/http_query.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
 
+using google::protobuf::Message;
 using openai::TokenizerRequest;
 
 // The text between documents: fairseq's </s> has this id in every vocabulary, and stands for the newline.
@@ -55,38 +54,16 @@ absl::StatusOr<CallAnswer> Tokenized(CallRecord& record, const std::string& prom
   });
 }
 
-absl::Status ReadTokens(JsonRequest& json, const JsonView& value, google::protobuf::Message& message) {
+absl::Status ReadTokens(JsonRequest& json, const JsonView& value, Message& message) {
   return json.ReadTokenIds(value, *static_cast<TokenizerRequest&>(message).mutable_tokens());
 }
 
-absl::Status ReadTokenizerRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                                  TokenizerRequest& request) {
+absl::Status ReadTokenizerBody(TokenizerRequest::Kind kind, const RequestBody& table, HttpRequest& request,
+                               const RequestLimits& limits, Message& message, MemoryMeter& meter) {
   const JsonListLimit lists[] = {{.key = "tokens", .elements = limits.described_tokens}};
-  JsonRequest json(meter, lists);
-  LS_RETURN_IF_ERROR(json.Parse(body));
-  return ReadBody(request.kind() == TokenizerRequest::TOKENIZE ? TokenizeBody() : DetokenizeBody(), json, request);
+  static_cast<TokenizerRequest&>(message).set_kind(kind);
+  return ReadBody(table, request.body, lists, meter, message);
 }
-
-class TokenizerCodec final : public HttpCodec {
- public:
-  TokenizerCodec(TokenizerRequest::Kind kind, const RequestLimits& limits) : kind_(kind), limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    auto& read = static_cast<TokenizerRequest&>(message);
-    read.set_kind(kind_);
-    if (kind_ == TokenizerRequest::INFO) {
-      read.set_model(QueryParameter(request.query, "model").value_or(""));
-      return absl::OkStatus();
-    }
-    return ReadTokenizerRequest(request.body, limits_, meter, read);
-  }
-
-  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
-
- private:
-  const TokenizerRequest::Kind kind_;
-  const RequestLimits& limits_;
-};
 
 }  // namespace
 
@@ -106,6 +83,20 @@ const RequestBody& DetokenizeBody() {
           RequestField::Text("model", kModelHelp),
           {{.name = "tokens", .type = "[integer]", .help = "Token ids.", .required = true}, nullptr, ReadTokens}}};
   return *body;
+}
+
+absl::Status ReadTokenizerInfo(HttpRequest& request, const RequestLimits& /*limits*/, Message& message,
+                               MemoryMeter& /*meter*/) {
+  static_cast<TokenizerRequest&>(message).set_model(QueryParameter(request.query, "model").value_or(""));
+  return absl::OkStatus();
+}
+
+absl::Status ReadTokenize(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+  return ReadTokenizerBody(TokenizerRequest::TOKENIZE, TokenizeBody(), request, limits, message, meter);
+}
+
+absl::Status ReadDetokenize(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+  return ReadTokenizerBody(TokenizerRequest::DETOKENIZE, DetokenizeBody(), request, limits, message, meter);
 }
 
 absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRequest& request) {
@@ -130,10 +121,6 @@ absl::StatusOr<CallAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRe
                       Decode(request, *model->tokenizer, record.environment().limits.described_tokens));
   const size_t bytes = text.size();
   return JsonAnswer(bytes, [text = std::move(text)] { return DumpJson({{"prompt", text}}); });
-}
-
-std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind, const RequestLimits& limits) {
-  return std::make_unique<TokenizerCodec>(kind, limits);
 }
 
 }  // namespace longshort::server

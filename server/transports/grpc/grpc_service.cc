@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/call/call.h"
-#include "server/call/call_metadata.h"
 #include "server/call/request_message.h"
+#include "server/transports/grpc/grpc_metadata.h"
 
 namespace longshort::server {
 namespace {

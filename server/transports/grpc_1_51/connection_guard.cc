@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/freed_memory.h"
-#include "server/access/client_address.h"
+#include "server/access/access_table.h"
 
 namespace longshort::server {
 namespace {

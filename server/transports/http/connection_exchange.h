@@ -20,7 +20,7 @@
 #include "base/status_macros.h"
 #include "server/transports/http/http_connection.h"
 #include "server/transports/http/http_exchange.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 

@@ -16,7 +16,7 @@
 #include "core/schedule/refusal.h"
 #include "server/transports/http/connection_exchange.h"
 #include "server/transports/http/http_connection.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/inflate.h"
 #include "base/status_macros.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {

@@ -13,7 +13,7 @@
 #include "server/call/call_metadata.h"
 #include "server/call/message_size.h"
 #include "server/transports/http/content_coding.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
@@ -107,7 +107,7 @@ Call::Received HttpCall::Look() {
   // In chunks, a body may take twice its size until it is read.
   Received received{.bytes = static_cast<int64_t>(request.body.capacity() + request.query.size()),
                     .is_compressed = IsCoded(codec_->CodingOf(request))};
-  if (request.MediaType() == "application/json") received.time_of_byte = kTimeOfJson;
+  if (request.MediaType() == kJsonType) received.time_of_byte = kTimeOfJson;
   return received;
 }
 
@@ -238,7 +238,7 @@ void HttpCall::Finish(const absl::Status& work_status, std::optional<CallAnswer>
 absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(std::optional<CallAnswer> answer) {
   if (!answer.has_value()) return absl::InternalError("there is no answer");
   if (auto* const write = std::get_if<WriteAnswerJson>(&answer->content); write != nullptr) {
-    return HttpResponse{.body = (*write)(), .content_type = "application/json"};
+    return HttpResponse{.body = (*write)(), .content_type = kJsonType};
   }
   return codec_->WriteAnswer(*std::get<MessagePointer>(answer->content));
 }
@@ -259,6 +259,17 @@ void HttpCall::SendEnd(const absl::Status& status, std::optional<CallAnswer> ans
   record().answers().SetHeld(static_cast<int64_t>(response->body.capacity()));
   record().answers().SetWaiting(true);
   exchange_->Answer(*std::move(response), std::move(done));
+}
+
+void ServeCalls(const CallEnvironment& environment, const Rpc& rpc, size_t max_body_bytes, MakeHttpCodec make_codec,
+                HttpPlan& plan) {
+  plan.is_call = !rpc.names.observes();
+  plan.serve = [&environment, &rpc, max_body_bytes, make_codec = std::move(make_codec),
+                write_error = plan.write_error](const std::shared_ptr<HttpExchange>& exchange) {
+    absl::StatusOr<std::unique_ptr<HttpCodec>> codec = make_codec(exchange->request());
+    if (!codec.ok()) return exchange->Answer(write_error(codec.status()));
+    HttpCall::Start(environment, rpc, exchange, *std::move(codec), max_body_bytes);
+  };
 }
 
 }  // namespace longshort::server

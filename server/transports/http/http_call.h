@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,5 +60,12 @@ class HttpCall final : public Call {
   PackedMessage packed_;     // the next message
   absl::Status read_error_;  // of a stream of requests
 };
+
+// Makes the codec of one call from the head of its request. An error is the answer.
+using MakeHttpCodec = std::function<absl::StatusOr<std::unique_ptr<HttpCodec>>(const HttpRequest& head)>;
+
+// Makes `plan` serve calls of `rpc`. The other arguments are those of HttpCall::Start.
+void ServeCalls(const CallEnvironment& environment, const Rpc& rpc, size_t max_body_bytes, MakeHttpCodec make_codec,
+                HttpPlan& plan);
 
 }  // namespace longshort::server

@@ -17,8 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "server/access/client_address.h"
-#include "server/access/client_certificate.h"
+#include "server/access/access_table.h"
 #include "server/transports/http/connection_exchange.h"
 
 namespace longshort::server {

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "longshort_version.h"
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 #include "server/transports/http/page.h"
 
 namespace longshort::server {
@@ -261,7 +261,7 @@ std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const H
   if (head.path == "/version" || head.path == "/info") {
     return [](const HttpRequest&) {
       return HttpResponse{.body = absl::StrCat(R"({"name":"longshort","version":")", std::string(kVersion), "\"}\n"),
-                          .content_type = "application/json"};
+                          .content_type = kJsonType};
     };
   }
   if (head.path == "/readyz" || head.path == "/health") {

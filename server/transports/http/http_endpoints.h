@@ -21,7 +21,7 @@
 #include "base/mutex.h"
 #include "server/access/tls_watch.h"
 #include "server/options/server_options.h"
-#include "server/transports/http/http_front.h"
+#include "server/transports/http/http_exchange.h"
 #include "server/transports/http/http_server.h"
 
 namespace longshort::server {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,5 +95,9 @@ inline std::function<void(const std::shared_ptr<HttpExchange>&)> AnswerWith(Http
 
 // Called on the I/O thread. The method of `head` is never HEAD: that is a GET whose answer is sent without its body.
 using HttpRouter = std::function<HttpPlan(const HttpRequest& head)>;
+
+// One protocol's paths on the HTTP port: the plan for a request; nullopt if its path is not one of the protocol's. If
+// the path does not take the request's method, only `methods` and `write_error` are used. Called on the I/O thread.
+using HttpFront = std::function<std::optional<HttpPlan>(const HttpRequest& head)>;
 
 }  // namespace longshort::server

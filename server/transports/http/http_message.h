@@ -1,7 +1,8 @@
-// One HTTP request, and the answer to it.
+// One HTTP request, and the answer to it; its query, and the errors that have a status of HTTP.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/percent_encoding.h"
 #include "server/access/access_table.h"
 
 namespace longshort::server {
+
+// Content types.
+inline constexpr char kJsonType[] = "application/json";
+inline constexpr char kBytesType[] = "application/octet-stream";
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -65,5 +71,23 @@ struct HttpResponse {
 
   std::string_view content() const { return shared.bytes.empty() ? std::string_view(body) : shared.bytes; }
 };
+
+// The value of the first parameter `name` of a URL's query; nullopt if there is none, or it is not coded correctly.
+std::optional<std::string> QueryParameter(std::string_view query, std::string_view name);
+
+// The usual words for a status code, such as "Not Found".
+std::string HttpReason(int http_status);
+
+// An error whose answer has this HTTP status, where the code of gRPC has another one: 408, 413, 415 and so on. By
+// default its code is the nearest one of gRPC; of 405 and 415, as Connect has it, UNKNOWN.
+absl::Status HttpError(int http_status, std::string_view message);
+absl::Status HttpError(int http_status, std::string_view message, absl::StatusCode code);
+// 413.
+absl::Status BodyTooLarge(size_t max_bytes);
+
+// The HTTP status for an error, as the Connect protocol maps the codes, or as HttpError set it.
+int HttpStatusOf(const absl::Status& status);
+// The name of the code in Connect's and gRPC's specifications, such as "invalid_argument".
+std::string_view CodeName(absl::StatusCode code);
 
 }  // namespace longshort::server

@@ -21,6 +21,16 @@ inline constexpr char kPagePolicy[] =
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 // The file of a path: "/" is index.html, and "/docs" is docs.html. Nothing if the page has no such file.
-std::optional<PageFile> FindPageFile(std::string_view path);
+inline std::optional<PageFile> FindPageFile(std::string_view path) {
+  if (!path.starts_with('/')) return std::nullopt;
+  path.remove_prefix(1);
+  const auto found = PageContents().find(path.empty() ? "index.html" : path == "docs" ? "docs.html" : path);
+  if (found == PageContents().end()) return std::nullopt;
+  const std::string_view name = found->first;
+  const std::string_view type = name.ends_with(".html")  ? "text/html; charset=utf-8"
+                                : name.ends_with(".css") ? "text/css; charset=utf-8"
+                                                         : "text/javascript; charset=utf-8";
+  return PageFile{.content_type = type, .content = found->second};
+}
 
 }  // namespace longshort::server

@@ -1,6 +1,6 @@
-#include "server/access/client_address.h"
-
 #include <gtest/gtest.h>
+
+#include "server/access/access_table.h"
 
 namespace longshort::server {
 namespace {

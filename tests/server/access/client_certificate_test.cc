@@ -1,5 +1,3 @@
-#include "server/access/client_certificate.h"
-
 #include <gtest/gtest.h>
 #include <openssl/x509v3.h>
 
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/access_table.h"
 
 namespace longshort::server::client_certificate_test {
 

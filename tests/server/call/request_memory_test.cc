@@ -20,13 +20,9 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/call/request_message.h"
 #include "server/fronts/json/connect_codec.h"
-#include "server/fronts/longshort_v1/rpcs.h"
-#include "server/fronts/open_inference/rest_codec.h"
-#include "server/fronts/open_inference/rpcs.h"
-#include "server/fronts/openai/classifiers.h"
-#include "server/fronts/openai/completions_codec.h"
-#include "server/fronts/openai/embeddings.h"
-#include "server/fronts/openai/tokenizer_calls.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
+#include "server/fronts/open_inference/open_inference.h"
+#include "server/fronts/openai/openai.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LONGSHORT_OTHER_HEAP 1
@@ -143,17 +139,14 @@ TEST_F(RequestMemory, Completions) {
 }
 
 TEST_F(RequestMemory, OtherJsonOfOpenAi) {
-  const auto tokenizer = [](openai::TokenizerRequest::Kind kind) {
-    return [kind] { return MakeTokenizerCodec(kind, kLimits); };
-  };
-  ExpectOf("tokenize", openai::TokenizerRequest(), R"({"prompt":)" + TextOf(4'000'000) + "}",
-           tokenizer(openai::TokenizerRequest::TOKENIZE));
+  const auto codec_of = [](std::string_view path) { return [path] { return MakeOpenAiCodec(path, kLimits); }; };
+  ExpectOf("tokenize", openai::TokenizerRequest(), R"({"prompt":)" + TextOf(4'000'000) + "}", codec_of("/tokenize"));
   ExpectOf("detokenize", openai::TokenizerRequest(), R"({"tokens":)" + List(kLimits.described_tokens, "5000000") + "}",
-           tokenizer(openai::TokenizerRequest::DETOKENIZE));
-  const auto embeddings = [] { return MakeEmbeddingsCodec(kLimits); };
+           codec_of("/detokenize"));
+  const auto embeddings = codec_of("/v1/embeddings");
   ExpectOf("embeddings", openai::EmbeddingsRequest(), R"({"input":)" + List(64, TextOf(100'000)) + "}", embeddings);
   ExpectOf("embeddings of ids", openai::EmbeddingsRequest(), R"({"input":)" + List(1'000'000, "7") + "}", embeddings);
-  const auto predict = [] { return MakePredictCodec(kLimits); };
+  const auto predict = codec_of("/predict");
   ExpectOf("predict", openai::PredictRequest(), R"({"inputs":)" + List(64, TextOf(100'000)) + "}", predict);
   ExpectOf("predict pairs", openai::PredictRequest(), R"({"inputs":)" + List(64, List(2, TextOf(50'000))) + "}",
            predict);

@@ -1,11 +1,10 @@
-#include "server/handlers/utf8_stream.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/handlers/completion_translator.h"
 
 namespace longshort::server::utf8_stream_test {
 

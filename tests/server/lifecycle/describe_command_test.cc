@@ -1,5 +1,3 @@
-#include "server/lifecycle/describe_command.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/families/describe.h"
+#include "server/lifecycle/run.h"
 #include "tests/base/temporary_directory.h"
 
 namespace longshort::server::describe_command_test {

@@ -1,5 +1,3 @@
-#include "server/monitoring/process_metrics.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "server/monitoring/server_metrics.h"
 
 namespace longshort::server::process_metrics_test {
 

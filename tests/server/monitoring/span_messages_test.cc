@@ -1,5 +1,3 @@
-#include "server/monitoring/span_messages.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "server/monitoring/trace_exporter.h"
 
 namespace longshort::server::span_messages_test {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
-#include "server/fronts/longshort_v1/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 
 namespace longshort::server::connect_codec_test {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "server/fronts/longshort_v1/messages.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 
 namespace longshort::server::from_messages_test {
 

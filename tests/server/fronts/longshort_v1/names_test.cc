@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "server/fronts/longshort_v1/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
 
 namespace longshort::server::names_test {
 

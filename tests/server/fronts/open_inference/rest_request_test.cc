@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/rest_request.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/fronts/open_inference/rest_answer.h"
+#include "server/fronts/open_inference/rest_messages.h"
 #include "tests/server/fronts/open_inference/requests.h"
 
 namespace longshort::server::rest_request_test {

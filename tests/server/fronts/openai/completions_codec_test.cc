@@ -1,5 +1,3 @@
-#include "server/fronts/openai/completions_codec.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +5,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "server/fronts/openai/completions_request.h"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server::completions_codec_test {
 
@@ -17,7 +15,9 @@ using ::testing::HasSubstr;
 absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(const std::string& body) {
   MemoryMeter meter;
   openai::CompletionsRequest request;
-  const absl::Status read = server::ReadCompletionsRequest(body, {.prompt_tokens = 5}, meter, request);
+  HttpRequest by_http;
+  by_http.body = body;
+  const absl::Status read = ReadCompletions(by_http, {.prompt_tokens = 5}, request, meter);
   if (!read.ok()) return read;
   return request;
 }

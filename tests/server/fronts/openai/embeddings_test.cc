@@ -1,5 +1,3 @@
-#include "server/fronts/openai/embeddings.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server::embeddings_test {
 
@@ -19,7 +18,9 @@ const RequestLimits kLimits = {.prompt_tokens = 100};
 absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body) {
   MemoryMeter meter;
   openai::EmbeddingsRequest request;
-  const absl::Status read = server::ReadEmbeddingsRequest(body, kLimits, meter, request);
+  HttpRequest by_http;
+  by_http.body = body;
+  const absl::Status read = ReadEmbeddings(by_http, kLimits, request, meter);
   if (!read.ok()) return read;
   return request;
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "server/fronts/longshort_v1/rpcs.h"
-#include "server/fronts/open_inference/rpcs.h"
+#include "server/fronts/longshort_v1/longshort_v1.h"
+#include "server/fronts/open_inference/open_inference.h"
 #include "server/transports/grpc/health.h"
 #include "server/transports/grpc/reflection.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "server/transports/http/http_message.h"
 #include "server/transports/http/http_server.h"
-#include "server/transports/http/http_status.h"
 #include "tests/server/transports/http/raw_client.h"
 
 namespace longshort::server {

@@ -1,5 +1,9 @@
-// Conversions between the messages of longshort.v1 and the protocol-independent calls and results.
+// The contract longshort.v1: its RPCs, and conversions between its messages and the protocol-independent calls and
+// results.
 #pragma once
+
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -7,6 +11,7 @@
 #include "longshort/v1/models.pb.h"
 #include "longshort/v1/sessions.pb.h"
 #include "longshort/v1/types.pb.h"
+#include "server/call/rpc.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/embed_call.h"
 #include "server/calls/generate_call.h"
@@ -59,5 +64,13 @@ v1::LoadOutcome ToMessage(core::LoadOutcome outcome);
 
 v1::ListSessionsResponse ToMessage(SessionList list);
 v1::SessionPart ToMessage(SessionPart part);
+
+std::vector<Rpc> LongshortV1Rpcs();
+
+// The work of the streaming RPCs.
+std::unique_ptr<CallWork> MakeGenerateStream(Call& call);
+std::unique_ptr<CallWork> MakeScoreTexts(Call& call);
+std::unique_ptr<CallWork> MakeExportSession(Call& call);
+std::unique_ptr<CallWork> MakeImportSession(Call& call);
 
 }  // namespace longshort::server

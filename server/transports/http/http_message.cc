@@ -1,10 +1,11 @@
-#include "server/transports/http/http_status.h"
+#include "server/transports/http/http_message.h"
 
 #include <boost/beast/http/status.hpp>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 
@@ -104,5 +105,18 @@ int HttpStatusOf(const absl::Status& status) {
 }
 
 std::string_view CodeName(absl::StatusCode code) { return Describe(code).name; }
+
+std::optional<std::string> QueryParameter(std::string_view query, std::string_view name) {
+  constexpr int kMaxParameters = 32;  // no call has more than five
+  int parameters = 0;
+  for (const absl::string_view parameter : absl::StrSplit(absl::string_view(query.data(), query.size()), '&')) {
+    if (++parameters > kMaxParameters) break;
+    const std::string_view one(parameter.data(), parameter.size());
+    const size_t equals = one.find('=');
+    if (DecodePercent(one.substr(0, equals), true) != name) continue;
+    return equals == std::string_view::npos ? "" : DecodePercent(one.substr(equals + 1), true);
+  }
+  return std::nullopt;
+}
 
 }  // namespace longshort::server

@@ -1,5 +1,3 @@
-#include "server/fronts/openai/completions_work.h"
-
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -12,12 +10,36 @@
 #include "server/call/generation_stream.h"
 #include "server/calls/field_error.h"
 #include "server/fronts/openai/completion_answer.h"
-#include "server/fronts/openai/find_model.h"
-#include "server/fronts/openai/messages.pb.h"
+#include "server/fronts/openai/names.h"
+#include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {
 namespace {
+
+class CompletionsCodec final : public HttpCodec {
+ public:
+  explicit CompletionsCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    LS_RETURN_IF_ERROR(ReadCompletions(request, limits_, message, meter));
+    describes_tokens_ = static_cast<const openai::CompletionsRequest&>(message).has_logprobs();
+    return absl::OkStatus();
+  }
+
+  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
+  // A described token counts as 12 bytes, and takes 32 in the result and 60 as JSON.
+  size_t copies() const override { return describes_tokens_ ? 16 : HttpCodec::copies(); }
+
+  std::string stream_content_type() const override { return "text/event-stream; charset=utf-8"; }
+  std::string WriteEnd(const absl::Status& status) override {
+    return ServerSentEvent(status.ok() ? "[DONE]" : OpenAiError(status).body);
+  }
+
+ private:
+  const RequestLimits& limits_;
+  bool describes_tokens_ = false;
+};
 
 GenerateCall GenerationOf(const openai::CompletionsRequest& request, const ModelReference& model) {
   GenerateCall call{.model = model,
@@ -169,5 +191,9 @@ class CompletionsWork final : public GenerationStream {
 }  // namespace
 
 std::unique_ptr<CallWork> MakeCompletions(Call& call) { return std::make_unique<CompletionsWork>(call); }
+
+std::unique_ptr<HttpCodec> MakeCompletionsCodec(const RequestLimits& limits) {
+  return std::make_unique<CompletionsCodec>(limits);
+}
 
 }  // namespace longshort::server
