@@ -24,8 +24,8 @@ std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   return options.credentials.Connect(options.server, arguments);
 }
 
-// How a request may be repeated that may continue a session. A lost answer may have changed the session; then a second
-// try is safe only if the request says how many tokens it expects.
+// Returns how a request that may continue a session may be repeated. A lost answer may have changed the session; then a
+// second try is safe only if the request says how many tokens it expects.
 template <typename Request>
 Repeat RepeatOf(const Request& request) {
   const bool is_safe = !request.has_session() || request.session().has_expected_tokens();

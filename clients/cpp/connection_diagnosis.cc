@@ -102,7 +102,7 @@ class Trial final {
     SSL_set_tlsext_host_name(connection_.get(), name().c_str());
   }
 
-  // Whether the server speaks TLS. `socket` stays the caller's.
+  // Returns whether the server speaks TLS. `socket` stays the caller's.
   bool ShakeHands(int socket) {
     SSL_set_fd(connection_.get(), socket);
     ERR_clear_error();
@@ -141,7 +141,7 @@ class Trial final {
     error_ = ERR_peek_last_error();
     why_ = TakeOpensslError();
   }
-  // The number of the alert by which the server ended the connection, or 0.
+  // Returns the number of the alert by which the server ended the connection, or 0.
   int alert() const { return std::max(0, ERR_GET_REASON(error_) - SSL_AD_REASON_OFFSET); }
   static bool IsAboutCertificates(int alert) {
     return (alert >= SSL3_AD_NO_CERTIFICATE && alert <= SSL_AD_ACCESS_DENIED) || alert == SSL_AD_CERTIFICATE_REQUIRED;
@@ -216,7 +216,7 @@ class Trial final {
       if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;
       const unsigned char* const bytes = ASN1_STRING_get0_data(name->d.ia5);
       const auto length = static_cast<size_t>(ASN1_STRING_length(name->d.ia5));
-      // Escaped, because a hostile certificate could contain terminal control sequences.
+      // The names are escaped: a hostile certificate could contain terminal control sequences.
       if (name->type == GEN_DNS) names.push_back(absl::CHexEscape({reinterpret_cast<const char*>(bytes), length}));
       if (name->type == GEN_IPADD && (length == sizeof(in_addr) || length == sizeof(in6_addr))) {
         char text[INET6_ADDRSTRLEN];
@@ -236,7 +236,7 @@ class Trial final {
   std::string why_;          // error_ as text
 };
 
-// Whether a server that got the beginning of HTTP/2 answers as one of HTTP/1.
+// Returns whether a server that got the beginning of HTTP/2 answers as one of HTTP/1.
 bool SpeaksHttp1(const Address& address) {
   constexpr absl::string_view kBeginning = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", kHttp1 = "HTTP/1.";
   std::string problem;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
 
-// Whether the address is on this machine. localhost is the only accepted name: others could resolve differently later.
+// Returns whether the address is on this machine. localhost is the only accepted name: others could resolve differently
+// later.
 bool IsThisMachine(absl::string_view server) {
   if (absl::StartsWith(server, "unix:") || absl::StartsWith(server, "[::1]:")) return true;
   const absl::string_view host = server.substr(0, server.rfind(':'));

@@ -1,4 +1,4 @@
-// Client::ScoreTexts: a stream of documents, which outlives its connection.
+// Client::ScoreTexts, whose stream of documents outlives its connection.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace longshort::client {
 
-// The documents of a stream, which may take several attempts: each sends those that have no answer yet. One thread
-// reads them for all attempts, since it may wait long for the next one.
+// Sends the documents of a stream in as many attempts as it takes. Each attempt sends those that have no answer yet.
+// One thread reads them for all attempts, since it may wait long for the next one.
 class Client::DocumentStream final {
  public:
   DocumentStream(Client& client, v1::ScoreTextsOptions options, int32_t window, NextDocument next, OnAnswer on_answer)
@@ -63,7 +63,7 @@ class Client::DocumentStream final {
   }
 
  private:
-  // A document that was read, and its answer if an earlier one has none.
+  // A document, and its answer while an earlier document has none.
   struct Unshown {
     std::string name;
     v1::ScoreTextsRequest request;

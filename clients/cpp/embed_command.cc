@@ -30,7 +30,7 @@ class NpyFile final {
 
   // REQUIRES: `width` numbers. Errors are reported by Finish.
   void Add(absl::Span<const float> row);
-  // The row of an item that failed: NaN.
+  // Adds a row of NaN, for an item that failed.
   void AddNothing();
   // Writes the number of rows. Without it, the file has none. Errors: INTERNAL if the file could not be written.
   absl::Status Finish();
@@ -154,7 +154,7 @@ Examples:
   }
 
  private:
-  // POOLING_UNSPECIFIED for an unknown name.
+  // Returns POOLING_UNSPECIFIED for an unknown name.
   static v1::Pooling PoolingOf(const std::string& name) {
     return name == "cls" ? v1::POOLING_CLS : name == "mean" ? v1::POOLING_MEAN : v1::POOLING_UNSPECIFIED;
   }

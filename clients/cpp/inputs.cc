@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 // Describe lists at most this many labels and sums up the rest.
 constexpr size_t kMaxLabels = 10;
 
-// "*.gif", ".*.png" of a hidden file, or the whole name if it has no ending.
+// Returns "*.gif", ".*.png" for a hidden file, or the whole name if it has no ending.
 std::string LabelOf(const std::string& name) {
   const std::string hidden = name.front() == '.' ? "." : "";
   const fs::path rest = name.substr(hidden.size());
@@ -36,7 +36,7 @@ std::string LabelOf(const std::string& name) {
   return ending.empty() ? name : absl::StrCat(hidden, "*", ending);
 }
 
-// The largest counts first.
+// Lists the largest counts first.
 std::string Describe(const LeftOut& left_out) {
   std::vector<std::pair<std::string, int64_t>> sorted(left_out.begin(), left_out.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -57,7 +57,7 @@ absl::Status Unreadable(const fs::path& folder, const std::error_code& error) {
   return absl::NotFoundError(absl::StrCat(folder.string(), ": ", error.message()));
 }
 
-// Adds the wanted files below a folder. `above`: the folders that lead to it, without links.
+// Adds the wanted files below a folder. `above` has the folders that lead to it, without links.
 absl::Status AddFolder(const fs::path& folder, WantedFile wanted, std::vector<fs::path>& above, CollectedFiles& found) {
   std::error_code error;
   const fs::path place = fs::canonical(folder, error);
@@ -133,8 +133,8 @@ absl::StatusOr<std::unique_ptr<std::istream>> Open(const std::string& name, Term
   return file;
 }
 
-// The error of a document (`what` is empty) or a line that was read in part: it failed, or has no end, such as
-// /dev/zero.
+// Returns the error of a document (`what` is empty) or a line that was read in part: reading failed, or does not end,
+// as for /dev/zero.
 absl::Status Unread(const std::string& name, absl::string_view what, const std::istream& stream) {
   const std::string file = name == "-" ? "standard input" : name;
   if (stream.bad()) return absl::NotFoundError(absl::StrCat(file, ": ", std::strerror(errno)));

@@ -20,11 +20,11 @@
 namespace longshort::client {
 namespace {
 
-// Concurrent calls: the server decodes the images of one call while the model runs those of another.
+// Maximum number of concurrent calls: the server decodes the images of one call while the model runs those of another.
 constexpr size_t kCallsInFlight = 4;
 
-// What the user can do about a document's error, for the end of the message. For classifiers, the server's message
-// names `truncate`.
+// Returns what the user can do about a document's error, for the end of the message. For classifiers, the server's
+// message names `truncate`.
 absl::string_view HintFor(absl::string_view message) {
   const bool is_too_long = absl::StartsWith(message, "number of tokens of ") && !absl::StrContains(message, "truncate");
   return is_too_long ? ". Start the server with a larger --max-prompt-tokens, or split the document" : "";
@@ -52,7 +52,7 @@ class ItemReport final {
     CancelUnlessWritable(context_);
   }
 
-  // Writes how many items failed and which files were not read. `status`: the end of the run, returned if it is early.
+  // Writes how many items failed and which files were not read. Errors: `status`, if the run ended early.
   absl::StatusOr<ExitCode> End(const absl::Status& status, const LeftOut& left_out) {
     bar_.reset();
     std::ostream& error = context_.terminal.error;
@@ -74,7 +74,7 @@ class ItemReport final {
   }
 
  private:
-  // The worst first.
+  // The codes of failures, the worst first.
   static constexpr std::array<std::pair<ExitCode, const char*>, 4> kFailures = {
       {{ExitCode::kInvalid, "invalid or not allowed"},
        {ExitCode::kUnavailable, "not served: server full, stopping or unreachable"},
@@ -124,7 +124,7 @@ absl::Status FitMessage(int64_t limit, bool truncate, v1::ScoreTextsRequest& ite
                                                  " (--max-message-bytes)"));
 }
 
-// Errors: UsageError if --second or --lines does not suit the number of documents that the model takes together.
+// Checks that --second and --lines suit the number of documents that the model takes together. Errors: UsageError.
 absl::Status CheckPairs(const ItemOptions& options, size_t files, const v1::Model& model, bool embeds) {
   const bool compares = model.classifier().documents() == 2;
   const bool must_be_pair = compares && !embeds;

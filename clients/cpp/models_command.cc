@@ -18,7 +18,7 @@ std::string CountOrDash(int64_t count, absl::string_view unit = "") {
 
 std::string TextOrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
-// The model's kind of input.
+// Returns the model's kind of input.
 std::string InputText(const v1::Model& model) {
   const v1::ClassifierProperties& classifier = model.classifier();
   switch (classifier.input()) {
@@ -67,7 +67,7 @@ std::vector<TextRow> LanguageModelRows(const v1::Model& model) {
       {"documents in a call", AtMost(limits.inputs(), "")}};
 }
 
-// The name of the problem type in config.json.
+// Returns the name of the problem type in config.json.
 std::string ProblemText(const v1::ClassifierProperties& classifier) {
   switch (classifier.problem_type()) {
     case v1::PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION:
@@ -79,7 +79,7 @@ std::string ProblemText(const v1::ClassifierProperties& classifier) {
   }
 }
 
-// "3: daisy, rose, tulip"; lists only the first kShown classes.
+// Returns "3: daisy, rose, tulip", with the first kShown classes only.
 std::string ClassesText(const v1::ClassifierProperties& classifier) {
   constexpr int kShown = 10;
   if (classifier.classes() == 0) return "none: an encoder without a head";

@@ -45,7 +45,7 @@ Commands MakeCommands() {
           MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(), MakeTokenCommand()};
 }
 
-// The last line of --help; `program`: "longshort", or with its command.
+// Returns the last line of --help. `program` is "longshort", or also has the command.
 std::string AboutHelpAll(absl::string_view program) {
   return absl::StrCat("\"", program, " --help=all\" also lists the options of every command (--server, --timeout, ",
                       "--tls, ...) and the exit codes.\n");

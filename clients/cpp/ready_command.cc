@@ -1,5 +1,5 @@
-// `longshort ready`: whether the server answers /readyz with 200. For readiness probes: it starts in milliseconds and
-// needs neither curl nor a token.
+// `longshort ready`: checks whether the server answers /readyz with 200. Readiness probes use it: it starts in
+// milliseconds and needs neither curl nor a token.
 #include <openssl/err.h>
 #include <openssl/http.h>
 #include <openssl/httperr.h>
@@ -67,7 +67,7 @@ Probe TakeError() {
 Probe Ask(const char* scheme, const std::string& address, SSL_CTX* tls, absl::Duration timeout) {
   ERR_clear_error();
   const std::string url = absl::StrCat(scheme, "://", address, "/readyz");
-  // No proxy: a proxy cannot reach this machine's loopback address.
+  // There is no proxy, because it cannot reach this machine's loopback address.
   const Stream answer(OSSL_HTTP_get(url.c_str(), /*proxy=*/"", /*no_proxy=*/nullptr, nullptr, nullptr, BeginTls, tls,
                                     /*buf_size=*/0, nullptr, nullptr, /*expect_asn1=*/0, /*max_resp_len=*/0,
                                     SecondsFor(timeout)));

@@ -19,7 +19,7 @@ namespace {
 // Characters of the bar for probability 1.
 constexpr int kBarLength = 20;
 
-// In eighths of a character; at least one, so that every class has a bar.
+// Draws in eighths of a character, at least one, so that every class has a bar.
 std::string Bar(float probability) {
   constexpr std::array kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const int eighths = std::max(1, static_cast<int>(std::lround(probability * kBarLength * 8)));

@@ -25,7 +25,7 @@ constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 // proxy because it is idle. Then another attempt would end in the same way.
 constexpr absl::Duration kLongSilence = absl::Seconds(5);
 
-// Whether a connection was lost after it had been established.
+// Returns whether a connection was lost after it had been established.
 bool IsLostConnection(const absl::Status& status) {
   if (!absl::IsUnavailable(status)) return false;
   constexpr absl::string_view kLost[] = {
@@ -42,14 +42,14 @@ absl::Status ClosedForSilence(const absl::Status& status, absl::Duration silence
       "idle timeout, or set the server's --ping-interval and --keepalive-interval below it"));
 }
 
-// The status with the server's grpc-retry-pushback-ms.
+// Returns the status with the server's grpc-retry-pushback-ms.
 absl::Status WithRetryAfter(absl::Status status, absl::string_view milliseconds) {
   status.SetPayload(kRetryAfter, absl::Cord(milliseconds));
   return status;
 }
 
-// Whether a status without the server's trailers means a lost connection: a proxy whose server died ends a stream that
-// has begun by RST_STREAM, for which gRPC reports INTERNAL, CANCELLED or UNKNOWN.
+// Returns whether a status means a lost connection, because it comes without the server's trailers. A proxy whose
+// server died ends a stream that has begun by RST_STREAM, for which gRPC reports INTERNAL, CANCELLED or UNKNOWN.
 bool IsOfTransport(const grpc::Status& status, const grpc::ClientContext& context) {
   if (context.GetServerTrailingMetadata().count("x-request-id") > 0) return false;
   if (status.error_code() == grpc::StatusCode::INTERNAL) return true;
@@ -57,7 +57,7 @@ bool IsOfTransport(const grpc::Status& status, const grpc::ClientContext& contex
          absl::StrContains(status.error_message(), "RST_STREAM");
 }
 
-// The status of a call that has ended.
+// Returns the status of a call that has ended.
 absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (IsOfTransport(status, context)) {
     return absl::UnavailableError(absl::StrCat("the connection to the server was lost: ", status.error_message()));

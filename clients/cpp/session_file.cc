@@ -26,7 +26,7 @@ std::string Resolved(const std::string& path) {
   return error ? path : resolved.string();
 }
 
-// Whether the path is a pipe or a device, which must not be replaced by a file.
+// Returns whether the path is a pipe or a device, which must not be replaced by a file.
 bool IsNoFile(const std::string& path) {
   std::error_code unknown;
   const fs::file_status status = fs::status(path, unknown);

@@ -21,7 +21,7 @@
 namespace longshort::client {
 namespace {
 
-// Concurrent moves: hides the round trips of small sessions; a large session fills the connection alone.
+// Number of concurrent moves. It hides the round trips of small sessions; a large session fills the connection alone.
 constexpr size_t kAtOnce = 4;
 
 // Retry interval where the server sends none, such as for a session in use.
@@ -98,7 +98,7 @@ absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const Sess
   return closed;
 }
 
-// Whether a retry may succeed.
+// Returns whether a retry may succeed.
 bool MayBeTriedAgain(const absl::Status& status) {
   const ExitCode code = ExitCodeOf(status);
   if (code == ExitCode::kUnavailable) return MayPass(status);
@@ -267,14 +267,14 @@ class SessionDrain final {
     failure->second.again = MayBeTriedAgain(status) ? absl::Now() + WaitAfter(status) : absl::InfiniteFuture();
   }
 
-  // Whether the session may still be moved.
+  // Returns whether the session may still be moved.
   bool MayMove(const SessionOfModel& session) {
     const MutexLock lock(mutex_);
     const auto failure = failures_.find(NameOf(session));
     return failure == failures_.end() || failure->second.again < absl::InfiniteFuture();
   }
 
-  // Time of the next attempt; InfinitePast if there is none to wait for.
+  // Returns the time of the next attempt; InfinitePast if there is none to wait for.
   absl::Time NextTry(const std::vector<SessionOfModel>& sessions) {
     const MutexLock lock(mutex_);
     absl::Time next = absl::InfiniteFuture();

@@ -18,7 +18,7 @@ namespace {
 // Writes longer output in parts, to bound the memory.
 constexpr size_t kMaxUnwritten = size_t{1} << 20;
 
-// Ends the watcher's thread; ignored if another process sends it.
+// Ends the watcher's thread. The watcher ignores it if another process sends it.
 constexpr int kEndSignal = SIGUSR1;
 
 // ANSI: moves to the start of the line and clears it.
@@ -39,7 +39,7 @@ std::string RemainingTime(absl::Duration remaining) {
   return absl::StrFormat("%d h %02d min", seconds / 3600, seconds / 60 % 60);
 }
 
-// "  48.2/s  16 s left"; the remaining time only if the total is known.
+// Returns "  48.2/s  16 s left", without the remaining time if the total is unknown.
 std::string Pace(int64_t done, int64_t total, absl::Duration elapsed) {
   const double seconds = absl::ToDoubleSeconds(elapsed);
   if (done == 0 || seconds <= 0) return seconds < 1 ? "" : absl::StrFormat("  %.0f s", seconds);
@@ -51,7 +51,7 @@ std::string Pace(int64_t done, int64_t total, absl::Duration elapsed) {
   return text;
 }
 
-// "512/1280 images", or "512 images".
+// Returns "512/1280 images", or "512 images".
 std::string Count(int64_t done, int64_t total, const std::string& unit) {
   return total == 0 || done > total ? absl::StrCat(done, " ", unit) : absl::StrCat(done, "/", total, " ", unit);
 }

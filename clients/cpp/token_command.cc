@@ -37,7 +37,7 @@ absl::StatusOr<std::string> DrawToken() {
   return absl::StrCat(kTokenPrefix, absl::WebSafeBase64Escape(secret));
 }
 
-// The server's rule (server/access/token_file.h).
+// Applies the server's rule (server/access/token_file.h).
 bool IsIdentityName(const std::string& name) {
   return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';

@@ -213,7 +213,7 @@ Json ToJson(const Workload& workload, const Summary& summary) {
   return json;
 }
 
-// The report as text. `summaries` has one entry for each of options.workloads.
+// Returns the report as text. `summaries` has one entry for each of options.workloads.
 std::string ReportTable(const LoadOptions& options, const std::vector<Summary>& summaries) {
   std::string table = options.title.empty() ? "" : absl::StrCat(options.title, "\n");
   for (size_t i = 0; i < summaries.size(); ++i) AddWorkload(options.workloads[i], summaries[i], table);

@@ -11,7 +11,7 @@
 namespace longshort::load {
 namespace {
 
-// SplitMix64: fast, and the same on every machine.
+// Draws by SplitMix64, which is fast, and the same on every machine.
 class Draws final {
  public:
   explicit Draws(uint64_t seed) : state_(seed) {}
@@ -43,7 +43,7 @@ void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
     for (int64_t i = 0; i < count; ++i) input.mutable_ids()->add_ids(static_cast<int32_t>(draws.From(ids)));
     return;
   }
-  // Words of about 7 letters.
+  // The text has words of about 7 letters.
   std::string& text = *input.mutable_text();
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t draw = draws.Next();
@@ -51,7 +51,7 @@ void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
   }
 }
 
-// A request with one raw input, as standard clients send it.
+// Returns a request with one raw input, as standard clients send it.
 inference::ModelInferRequest MakeInfer(const std::string& model, const char* name, const char* datatype,
                                        std::initializer_list<int64_t> shape, std::string raw) {
   inference::ModelInferRequest message;

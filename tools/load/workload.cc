@@ -30,7 +30,7 @@ absl::Status ReadNumbers(const std::string& text, const OptionRange<int64_t>& al
   return absl::InvalidArgumentError("must be N or MIN:MAX, where MIN is at most MAX");
 }
 
-// The keys that follow the word for the RPC.
+// Returns the keys that follow the word for the RPC.
 OptionTable KeysOf(Workload& to) {
   OptionTable keys;
   const auto add_range = [&keys](const char* name, const char* hint, const char* help,
