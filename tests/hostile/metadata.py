@@ -37,6 +37,17 @@ async def calls_without_message(target: Target) -> None:
         await connection.until(lambda: False)
 
 
+async def refused_calls(target: Target) -> None:
+    """More calls than a client's share has memory for. gRPC keeps a refused call until its status is written."""
+    headers = target.call_headers(TOKENIZE)
+    message = MESSAGE + field(15, b"x" * 900)
+    async with target.by_grpc() as connection:
+        while True:
+            for _ in range(1_000):
+                await connection.begin(headers, message)
+            await connection.until(lambda: connection.open == 0)
+
+
 async def header_without_end(target: Target) -> None:
     """The value of a field of 60 MB, which gRPC 1.51 parses again with each of its parts."""
     async with target.by_grpc() as connection:
@@ -51,6 +62,7 @@ CLIENTS = {
     "beyond the limit": (4, flood(**{f"x-{number}": "v" * 100 for number in range(400)})),
     "connections": (8, connect_again),
     "calls without message": (80, calls_without_message),
+    "refused calls": (100, refused_calls),
     "headers without end": (40, header_without_end),
 }
 

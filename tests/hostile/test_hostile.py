@@ -98,6 +98,7 @@ ATTACKS = {
     "images": Attack("image_bombs"),
     "header fields": Attack("metadata", ("header fields", "beyond the limit", "connections")),
     "calls without message": Attack("metadata", ("calls without message",), "stranger"),
+    "refused calls": Attack("metadata", ("refused calls",), "peer"),
     "headers without end": Attack("metadata", ("headers without end",), "stranger"),
     "new keys": Attack("new_keys", (), "stranger", tls=True, served=("closed for its keys",)),
     "sessions that move": Attack("sessions", moves_sessions=True, served=("sessions", "imports")),

@@ -94,6 +94,11 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
         assert post(classifiers, "/classify", wrong, "multipart/form-data; boundary=xyz").status == 400
     assert post(classifiers, "/classify", image, "multipart/form-data").status == 400
+    long = form.replace(b"xyz", b"x" * 71)  # RFC 2046: at most 70
+    answer = post(classifiers, "/classify", long, f"multipart/form-data; boundary={'x' * 71}")
+    assert answer.status == 400 and "the boundary has 71 characters" in answer.body["detail"]
+    padded = form.replace(b"Content-Type: image/png", b"Content-Type: image/png\r\nX: " + b"x" * 8192)
+    assert post(classifiers, "/classify", padded, "multipart/form-data; boundary=xyz").status == 400
 
 
 def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_path: Path) -> None:
