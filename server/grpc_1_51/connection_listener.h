@@ -3,6 +3,10 @@
 // gRPC's own listener stops permanently at the first connection without a descriptor. This one closes such a connection
 // at once, so that the client tries another server or retries, and reserves the last descriptors for other files
 // (metrics, probes, models).
+//
+// gRPC would answer a client that speaks HTTP/1 with a frame of HTTP/2. The listener looks at a connection's first
+// bytes, and answers such a client where HTTP is. It waits for these bytes for a tenth of a second, then accepts the
+// connection: clients of HTTP/2 send at once.
 #pragma once
 
 #include <poll.h>
@@ -10,11 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/thread.h"
 #include "server/options/listening_sockets.h"
 #include "server/options/server_options.h"
@@ -38,9 +44,10 @@ class ConnectionListener final {
     std::function<void(int64_t connections)> refused;
   };
 
-  // As BindSockets.
+  // As BindSockets. `http` is where the server speaks HTTP.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address,
-                                                                  int64_t mode = kDefaultSocketMode);
+                                                                  int64_t mode = kDefaultSocketMode,
+                                                                  const std::string& http = "another port");
   // Accepts the connections that are already queued, then stops. No handler is called after it.
   ~ConnectionListener();
 
@@ -62,12 +69,25 @@ class ConnectionListener final {
   void AcceptLast(std::vector<pollfd> listening);
   // Accepts some connections of one socket. Returns whether descriptors are left.
   bool AcceptFrom(int listening);
+  // Hands over a connection whose first bytes are there, or answers it. Returns false if none are there.
+  bool TakeIfKnown(Descriptor& connection);
+  // Takes the silent connections that have sent bytes, and all that were accepted before `now` - kSilence.
+  void TakeSilent(absl::Time now);
+  void Answer(Descriptor connection) const;
+
+  // A connection that has not sent anything yet.
+  struct Silent {
+    Descriptor connection;
+    absl::Time accepted;
+  };
 
   NamedAddress name_;
   ListeningSockets listening_;
   Descriptor wake_;             // readable when the listener must end
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
   int64_t refused_ = 0;         // since the last report
+  std::vector<Silent> silent_;  // at most kMaxSilent, the oldest first
+  std::string http_answer_;
   Handlers handlers_;
   Thread thread_;
 };

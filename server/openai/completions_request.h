@@ -12,6 +12,9 @@
 
 namespace longshort::server {
 
+// The value of truncate_prompt_tokens that keeps as many tokens as the server takes.
+inline constexpr int kMostTokens = -1;
+
 const RequestBody& CompletionsBody();
 
 // Reads the body of POST /v1/completions. The meter counts what the request takes, and may be full.
