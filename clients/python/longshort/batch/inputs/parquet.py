@@ -133,11 +133,10 @@ class Parquet:
         pyarrow reads a column of a group from its first row on, and not beyond a row that memory has no room for. So
         the rows behind that are unread, too.
         """
-        wrong = {row: why for rows in plan.large.values() for row, why in rows.items()}
-        if not wrong:
+        if not plan.large:
             yield from _batches(file, group, plan.batch_rows, columns, stored)
             return
-        first = min(wrong)
+        first = min(plan.large)
         if first > 0:
             rows = next(rows for rows in range(min(plan.batch_rows, first), 0, -1) if first % rows == 0)
             read = 0
@@ -146,9 +145,9 @@ class Parquet:
                 read += batch.num_rows
                 if read == first:
                     break
-        behind = f"it cannot be read, since it is behind a row of which {wrong[first]}"
+        behind = f"it cannot be read, since it is behind a row of which {plan.large[first]}"
         for row in range(first, file.metadata.row_group(group).num_rows):
-            yield NotRead(wrong.get(row, behind))
+            yield NotRead(plan.large.get(row, behind))
 
     def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
         """The rows of a batch, decoded in pieces."""
