@@ -71,7 +71,7 @@ class BpeReader final {
   absl::StatusOr<BpeFile> Read(const JsonView& top) {
     LS_RETURN_IF_ERROR(top.RefuseUnknown({"version", "truncation", "padding", "added_tokens", "normalizer",
                                           "pre_tokenizer", "post_processor", "decoder", "model"}));
-    if (const JsonView version = top.At("version"); !IsNull(version) && !version.Is("1.0")) {
+    if (const JsonView version = top.At("version"); !version.is_absent() && !version.Is("1.0")) {
       return version.Wrong("\"1.0\"");
     }
     LS_RETURN_IF_ERROR(CheckNormalizer(top.At("normalizer")));
@@ -98,11 +98,19 @@ class BpeReader final {
 
   absl::Status ReadPreTokenizer(const JsonView& node) {
     if (!node.is_object()) return node.Wrong("the pre-tokenizer ByteLevel");
+    LS_RETURN_IF_ERROR(CheckByteLevel(node));
+    LS_ASSIGN_OR_RETURN(file_.add_prefix_space, node.Boolean("add_prefix_space"));
+    const bool splits = !node.Has("use_regex") || node.At("use_regex").value() == true;
+    return splits ? absl::OkStatus() : node.Wrong("use_regex", "true");
+  }
+
+  // Whether it is the pre-tokenizer or post-processor ByteLevel.
+  static absl::Status CheckByteLevel(const JsonView& node) {
     LS_RETURN_IF_ERROR(CheckType(node, "ByteLevel"));
     LS_RETURN_IF_ERROR(node.RefuseUnknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
-    LS_ASSIGN_OR_RETURN(file_.add_prefix_space, node.Boolean("add_prefix_space"));
-    LS_ASSIGN_OR_RETURN(const bool use_regex, BooleanOr(true, node.At("use_regex")));
-    return use_regex ? absl::OkStatus() : node.Wrong("use_regex", "true");
+    if (node.Has("use_regex")) LS_RETURN_IF_ERROR(node.Boolean("use_regex").status());
+    LS_RETURN_IF_ERROR(node.Boolean("add_prefix_space").status());
+    return node.Boolean("trim_offsets").status();
   }
 
   absl::Status ReadModel(const JsonView& node) {
@@ -192,7 +200,7 @@ class BpeReader final {
   }
 
   absl::Status ReadAddedTokens(const JsonView& node) {
-    if (IsNull(node)) return absl::OkStatus();
+    if (node.is_absent()) return absl::OkStatus();
     if (!node.is_list()) return node.Wrong("a list");
     // A token that is not in the vocabulary has the next id, from the number of symbols on.
     auto next = static_cast<int32_t>(id_of_.size());
@@ -243,8 +251,7 @@ class BpeReader final {
     if (!list.is_list() || list.size() != 2 || !list.At(0).is_object() || !list.At(1).is_object()) {
       return list.Wrong("a list of ByteLevel and TemplateProcessing");
     }
-    LS_RETURN_IF_ERROR(CheckType(list.At(0), "ByteLevel"));
-    LS_RETURN_IF_ERROR(list.At(0).RefuseUnknown({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    LS_RETURN_IF_ERROR(CheckByteLevel(list.At(0)));
     LS_RETURN_IF_ERROR(ReadTrimming(list.At(0)));
     LS_RETURN_IF_ERROR(CheckType(list.At(1), "TemplateProcessing"));
     return ReadTemplate(list.At(1));
@@ -289,6 +296,7 @@ class BpeReader final {
     if (pair != wanted) return node.Wrong("pair", "<s> A </s></s> B </s> with the tokens of single");
     const JsonView specials = node.At("special_tokens");
     if (!specials.is_object()) return specials.Wrong("an object");
+    for (const auto& [token, unused] : specials.value().items()) LS_RETURN_IF_ERROR(CheckSpecial(specials.At(token)));
     LS_ASSIGN_OR_RETURN(file_.begin_id, ReadSpecial(specials, single[0]));
     LS_ASSIGN_OR_RETURN(file_.end_id, ReadSpecial(specials, single[2]));
     return absl::OkStatus();
@@ -308,15 +316,26 @@ class BpeReader final {
       LS_ASSIGN_OR_RETURN(const std::string_view id, content.At("id").Text());
       if (is_sequence && id != "A" && id != "B") return content.Wrong("id", "\"A\" or \"B\"");
       if (!is_sequence && id.empty()) return content.Wrong("id", "a token");
+      const JsonView type = content.At("type_id");
+      if (type.is_absent() || !type.value().is_number_unsigned() || type.value().get<uint64_t>() > UINT32_MAX) {
+        return type.Wrong("an integer of 32 bits without a sign");
+      }
       parts.push_back(!is_sequence ? id : id == "A" ? kFirst : kSecond);
     }
     return parts;
   }
 
-  absl::StatusOr<int32_t> ReadSpecial(const JsonView& specials, std::string_view token) const {
-    const JsonView node = specials.At(token);
+  static absl::Status CheckSpecial(const JsonView& node) {
     LS_RETURN_IF_ERROR(node.RefuseUnknown({"id", "ids", "tokens"}));
-    const JsonView ids = node.At("ids");
+    LS_RETURN_IF_ERROR(node.At("id").Text().status());
+    const JsonView tokens = node.At("tokens");
+    if (!tokens.is_list()) return tokens.Wrong("a list");
+    for (size_t i = 0; i < tokens.size(); ++i) LS_RETURN_IF_ERROR(tokens.At(i).Text().status());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int32_t> ReadSpecial(const JsonView& specials, std::string_view token) const {
+    const JsonView ids = specials.At(token).At("ids");
     if (!ids.is_list() || ids.size() != 1) return ids.Wrong("a list of one id");
     LS_ASSIGN_OR_RETURN(const int32_t id, Id(ids.At(0)));
     return IdOf(ids.At(0), token, id);

@@ -78,7 +78,6 @@ class ClassifierTask final : public TrainingTask {
   }
 
   const std::vector<NamedParameter>& parameters() const override { return parameters_; }
-  // The weights to evaluate and to write.
   const std::vector<NamedParameter>& result() const override { return averages_.empty() ? parameters_ : averages_; }
 
   double LossStep(int64_t step) override {
@@ -124,7 +123,9 @@ class ClassifierTask final : public TrainingTask {
       loss += SumOfLosses(scores, classifier_.data().description.problem, 0).item<double>();
       figures->Add(scores.logits, scores.targets);
     }
-    return {.figures = figures->Figures(loss / static_cast<double>(examples)), .details = figures->WorstLabels()};
+    loss /= static_cast<double>(examples);
+    return {
+        .figures = figures->Figures(loss), .details = figures->WorstLabels(), .score = figures->Score(), .loss = loss};
   }
 
  private:

@@ -83,7 +83,8 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
             {0, kMaxSteps});
   table.Add("weight-decay", "X", "AdamW's weight decay. It applies only to matrices and kernels.",
             &optimizer.weight_decay, {0, 1000});
-  table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
+  table.Add("held-out-interval", "N",
+            "Steps between evaluations on the held-out data, of which the best one's weights are written; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }

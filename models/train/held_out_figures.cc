@@ -82,6 +82,7 @@ class SingleLabelFigures final : public HeldOutFigures {
     return absl::StrFormat("accuracy %.4f (%d of %d), always %s %.4f, loss %.4f nats", Ratio(right_, examples_), right_,
                            examples_, LargestLabel(), baseline_, loss);
   }
+  double Score() const override { return Ratio(right_, examples_); }
 
   std::string WorstLabels() const override {
     // By the fraction that is right, then by the number of errors.
@@ -161,15 +162,18 @@ class MultiLabelFigures final : public HeldOutFigures {
   }
 
   std::string Figures(double loss) const override {
+    return absl::StrFormat("micro-F1 %.4f, always %s %.4f; exact match %.4f (%d of %d), always %s %.4f; loss %.4f nats",
+                           Score(), Named(best_), best_f1_, Ratio(exact_, examples_), exact_, examples_,
+                           Named(most_frequent_), equal_, loss);
+  }
+  double Score() const override {
     LabelAnswers all;
     for (const LabelAnswers& one : answers_) {
       all.right += one.right;
       all.answered += one.answered;
       all.labelled += one.labelled;
     }
-    return absl::StrFormat("micro-F1 %.4f, always %s %.4f; exact match %.4f (%d of %d), always %s %.4f; loss %.4f nats",
-                           all.F1(), Named(best_), best_f1_, Ratio(exact_, examples_), exact_, examples_,
-                           Named(most_frequent_), equal_, loss);
+    return all.F1();
   }
 
   std::string WorstLabels() const override {
@@ -233,10 +237,11 @@ class RegressionFigures final : public HeldOutFigures {
   }
 
   std::string Figures(double /*loss*/) const override {
-    const double error = squares_ / static_cast<double>(examples_), variance = Square(held_out_.deviation);
-    return absl::StrFormat("mean squared error %.6g, always %.6g %.6g; R2 %s", error, scale_.mean, OfMean(),
-                           variance == 0 ? "undefined" : absl::StrFormat("%.4f", 1 - error / variance));
+    const double variance = Square(held_out_.deviation);
+    return absl::StrFormat("mean squared error %.6g, always %.6g %.6g; R2 %s", -Score(), scale_.mean, OfMean(),
+                           variance == 0 ? "undefined" : absl::StrFormat("%.4f", 1 + Score() / variance));
   }
+  double Score() const override { return -squares_ / static_cast<double>(examples_); }
 
   std::string Baseline() const override {
     return absl::StrFormat("always %.6g, the mean, has mean squared error %.6g", scale_.mean, OfMean());

@@ -27,6 +27,8 @@ class HeldOutFigures {
   virtual void Add(const at::Tensor& logits, const at::Tensor& targets) = 0;
   // In one line: "accuracy 0.9000 (9 of 10), always 'pos' 0.6000, loss 0.3000 nats". `loss` is the mean.
   virtual std::string Figures(double loss) const = 0;
+  // The first of the figures as a score: higher is better.
+  virtual double Score() const = 0;
   // In lines: the labels of the most errors; "" if there are none.
   virtual std::string WorstLabels() const { return ""; }
   // In one line: what the baseline is, and its figures.

@@ -3,24 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "base/files.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "models/train/shown_labels.h"
 #include "models/weights/model_directory.h"
-#include "re2/re2.h"
 
 namespace longshort::models {
 namespace {
@@ -40,41 +32,6 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   if (error) return absl::NotFoundError(absl::StrCat(directory.string(), ": cannot be listed: ", error.message()));
   std::sort(paths.begin(), paths.end());
   return paths;
-}
-
-std::vector<std::string> CharactersOf(std::string_view text) {
-  std::vector<std::string> characters;
-  while (!text.empty()) {
-    const std::optional<Utf8Character> first = FirstUtf8Character(text);
-    characters.emplace_back(text.substr(0, first.has_value() ? first->bytes : 1));
-    text.remove_prefix(characters.back().size());
-  }
-  return characters;
-}
-
-// For each character of the labels the first one that differs from it only by case, as RE2 knows it of all scripts.
-std::map<std::string, std::string> CaseFoldsOf(absl::Span<const std::string> labels) {
-  std::map<std::string, std::string> folds;
-  for (const std::string& label : labels) {
-    for (const std::string& character : CharactersOf(label)) folds[character] = character;
-  }
-  std::string all;
-  for (const auto& [character, first] : folds) all += character;
-  for (auto& [character, first] : folds) {
-    if (IsUtf8(character)) RE2::PartialMatch(all, absl::StrCat("(?i)(", RE2::QuoteMeta(character), ")"), &first);
-  }
-  return folds;
-}
-
-// What a label is without space around it, with single spaces, in one case, and as the shortest form of a number.
-std::string Plain(const std::string& label, const std::map<std::string, std::string>& folds) {
-  std::string plain;
-  for (const std::string& character : CharactersOf(label)) plain += folds.at(character);
-  plain = absl::StrReplaceAll(plain, {{"\xc2\xa0", " "}});  // no-break spaces
-  absl::RemoveExtraAsciiWhitespace(&plain);
-  double number = 0;
-  constexpr double kExact = 0x1p53;  // larger numbers that differ may be equal as double
-  return absl::SimpleAtod(plain, &number) && std::abs(number) < kExact ? NumberText(number) : plain;
 }
 
 }  // namespace
@@ -97,28 +54,6 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name) {
-  if (labels.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": no label is left"));
-  if (labels.size() < 2 && problem == ProblemType::kSingleLabel) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": all examples have the label ", QuotedLabels(labels),
-                                                   "; a classifier needs at least 2 labels"));
-  }
-  std::map<std::string, std::vector<std::string>> groups;
-  const std::map<std::string, std::string> folds = CaseFoldsOf(labels);
-  for (const std::string& label : labels) groups[Plain(label, folds)].push_back(label);
-  std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
-  if (groups.empty()) return absl::OkStatus();
-  constexpr int64_t kMostGroups = 10;
-  std::vector<std::string> shown;
-  for (const auto& [plain, alike] : groups) {
-    if (std::ssize(shown) < kMostGroups) shown.push_back(QuotedLabels(alike));
-  }
-  if (std::ssize(groups) > kMostGroups) shown.push_back(absl::StrCat(groups.size() - kMostGroups, " more groups"));
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": labels differ only by space, case or the form of a number: ", absl::StrJoin(shown, "; "),
-                   "; write them in one form, or rename those that mean different classes"));
 }
 
 std::string LabelsText(absl::Span<const std::string> labels) { return absl::StrCat(absl::StrJoin(labels, "\n"), "\n"); }

@@ -41,8 +41,9 @@ struct DataDescription {
 // data's name in errors.
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name);
 
-// Checks that there are two labels at least, and that no labels differ only by space, case (in any script), or the form
-// of a number. Errors: INVALID_ARGUMENT naming `name` and the labels.
+// Checks that there are two labels at least, and that no labels differ only by space, case (in any script), Unicode's
+// normal forms (a letter with its mark as one character or two), or the form of a number. Errors: INVALID_ARGUMENT
+// naming `name` and the labels.
 absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name);
 
 // The content of labels.txt.

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "base/text_lines.h"
 #include "models/train/labelled_texts.h"
 #include "models/train/shown_labels.h"
 #include "nlohmann/json.hpp"
@@ -99,13 +98,22 @@ absl::StatusOr<LabelledExample> ReadExample(const nlohmann::json& members, const
   return example;
 }
 
+// Removes the first line from `text`. A carriage return alone ends a line, too, as in files of old Macs: within JSON's
+// strings it is escaped.
+std::string_view TakeObjectLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  text.remove_prefix(line.size());
+  text.remove_prefix(std::min<size_t>(text.size(), text.starts_with("\r\n") ? 2 : 1));
+  return line;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<LabelledExample>> ParseLabelledLines(std::string_view lines, const TextFormat& format,
                                                                 const std::string& name) {
   std::vector<LabelledExample> examples;
   for (int64_t number = 1; !lines.empty(); ++number) {
-    const std::string_view line = TakeLine(lines);
+    const std::string_view line = TakeObjectLine(lines);
     const std::string content(absl::StripAsciiWhitespace({line.data(), line.size()}));
     if (content.empty()) continue;
     const std::string place = absl::StrCat(name, ":", number);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -9,12 +10,14 @@
 #include "base/text_table.h"
 #include "models/train/labelled_texts.h"
 #include "models/train/shown_labels.h"
+#include "re2/re2.h"
 
 namespace longshort::models {
 namespace {
 
-// A row of a table: fields may be quoted, and then contain separators, line ends, and quotes that are doubled.
-// Removes the row from `text`. Errors: INVALID_ARGUMENT for a quote that is not closed, or not doubled.
+// A row of a table: fields may be quoted, and then contain separators, line ends, and quotes that are doubled. Lines
+// end with "\n", "\r\n" or, in files of old Macs, "\r". Removes the row from `text`. Errors: INVALID_ARGUMENT for a
+// quote that is not closed, or not doubled.
 absl::StatusOr<TextRow> TakeRow(std::string_view& text, char separator, int64_t& line) {
   TextRow row(1);
   bool quoted = false;
@@ -22,7 +25,8 @@ absl::StatusOr<TextRow> TakeRow(std::string_view& text, char separator, int64_t&
   for (; i < text.size(); ++i) {
     const char character = text[i];
     const char next = i + 1 < text.size() ? text[i + 1] : '\n';
-    if (character == '\n') ++line;
+    const bool ends_line = character == '\n' || (character == '\r' && next != '\n');
+    if (ends_line) ++line;
     if (quoted && character == '"') {
       if (next == '"') {
         row.back().push_back('"');
@@ -36,7 +40,7 @@ absl::StatusOr<TextRow> TakeRow(std::string_view& text, char separator, int64_t&
       quoted = true;
     } else if (!quoted && character == separator) {
       row.emplace_back();
-    } else if (!quoted && character == '\n') {
+    } else if (!quoted && ends_line) {
       ++i;
       break;
     } else {
@@ -58,14 +62,26 @@ size_t IndexOf(const TextRow& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) - names.begin();
 }
 
+// Removes a first line "sep=;", by which spreadsheets name the separator. Returns the separator, nullopt if there is no
+// such line.
+std::optional<char> TakeSeparator(std::string_view& table, int64_t& line) {
+  char separator = 0;
+  re2::StringPiece rest(table.data(), table.size());
+  if (!RE2::Consume(&rest, R"re((?i)"?sep=([^"\r\n])"?(?:\r\n?|\n|\z))re", &separator)) return std::nullopt;
+  table.remove_prefix(table.size() - rest.size());
+  ++line;
+  return separator;
+}
+
 // Removes the first row from `table`. `line` is then the number of the next line.
 absl::StatusOr<Columns> TakeColumns(std::string_view& table, char usual, const TextFormat& format, int64_t& line) {
   const std::string_view whole = table;
+  const int64_t first_line = line;
   TextRow most;  // the names, split by the separator that gives most
   absl::Status error;
   for (const char separator : {usual, ',', ';', '\t'}) {
     table = whole;
-    line = 1;
+    line = first_line;
     absl::StatusOr<TextRow> names = TakeRow(table, separator, line);
     error.Update(names.status());
     if (!names.ok()) continue;
@@ -109,12 +125,14 @@ bool IsBlank(const std::string& field) { return absl::StripAsciiWhitespace(field
 
 absl::StatusOr<std::vector<LabelledExample>> ParseLabelledTable(std::string_view table, char usual,
                                                                 const TextFormat& format, const std::string& name) {
+  int64_t line = 1;
+  const char first_tried = TakeSeparator(table, line).value_or(usual);
   if (table.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": is empty; it must begin with a row of names"));
   }
-  int64_t line = 1;
-  const absl::StatusOr<Columns> columns = TakeColumns(table, usual, format, line);
-  if (!columns.ok()) return Named(absl::StrCat(name, ":1"), columns.status());
+  const std::string place_of_names = absl::StrCat(name, ":", line);
+  const absl::StatusOr<Columns> columns = TakeColumns(table, first_tried, format, line);
+  if (!columns.ok()) return Named(place_of_names, columns.status());
   std::vector<LabelledExample> examples;
   while (!table.empty()) {
     const std::string place = absl::StrCat(name, ":", line);

@@ -36,8 +36,8 @@ absl::StatusOr<std::vector<LabelledExample>> ReadLabelledTexts(const std::string
 absl::StatusOr<std::vector<LabelledExample>> ParseLabelledLines(std::string_view lines, const TextFormat& format,
                                                                 const std::string& name);
 
-// A table whose first row names the columns. Commas, semicolons or tabs separate its fields: the first of these with
-// which the first row has both columns. `usual` is tried before the others.
+// A table whose first row names the columns; a line "sep=;" may stand before it. Commas, semicolons or tabs separate
+// its fields: the first of these with which the first row has both columns. `usual` is tried before the others.
 absl::StatusOr<std::vector<LabelledExample>> ParseLabelledTable(std::string_view table, char usual,
                                                                 const TextFormat& format, const std::string& name);
 

@@ -76,10 +76,12 @@ class LanguageModelTask final : public TrainingTask {
       const StreamBatches::Batch batch = held_out_.At(index);
       sum += CrossEntropy(ForwardSegments(decoder, batch.inputs, memory), batch.targets).item<double>();
     }
-    return {.figures = absl::StrFormat("%.4f bits/byte over %d tokens",
-                                       sum / static_cast<double>(held_out_.batches_per_pass()) / std::numbers::ln2,
+    const double loss = sum / static_cast<double>(held_out_.batches_per_pass());
+    return {.figures = absl::StrFormat("%.4f bits/byte over %d tokens", loss / std::numbers::ln2,
                                        held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream),
-            .details = ""};
+            .details = "",
+            .score = -loss,
+            .loss = loss};
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -21,6 +22,19 @@
 namespace longshort::models {
 namespace {
 
+constexpr char kBestPrefix[] = "best.";  // of tensors' names in a checkpoint
+
+// The weights with the best evaluation on the held-out data so far.
+struct BestWeights {
+  int64_t step = 0;  // the number of steps that were done; 0: none was evaluated
+  double score = 0, loss = 0;
+  std::vector<NamedParameter> weights;
+
+  bool IsWorseThan(const HeldOutResult& other) const {
+    return step == 0 || other.score > score || (other.score == score && other.loss < loss);
+  }
+};
+
 // The state of a run: its named tensors (weights, optimizer state, stream memory), and what is done.
 // A checkpoint contains exactly this.
 struct TrainingState {
@@ -28,26 +42,43 @@ struct TrainingState {
   int64_t steps_done = 0;
   int64_t total_steps = 0;  // as planned when the checkpoint was written
   double seconds = 0;       // of training
+  BestWeights best;
   // The options and data that determine the run. A run does not resume from a checkpoint with other settings.
   RunSettings settings;
 };
+
+std::vector<NamedParameter> CopiesOf(const std::vector<NamedParameter>& tensors, const std::string& prefix = "") {
+  std::vector<NamedParameter> copies;
+  copies.reserve(tensors.size());
+  for (const NamedParameter& tensor : tensors) copies.push_back({prefix + tensor.name, tensor.value.detach().clone()});
+  return copies;
+}
 
 // Errors: those of the file system, naming `path`.
 absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state) {
   std::vector<at::Tensor> values;
   std::vector<NamedTensor> tensors;
-  for (const NamedParameter& tensor : state.tensors) {
-    values.push_back(tensor.value.detach().contiguous());
-    tensors.push_back(AsNamed(tensor.name, values.back()));
+  const auto add = [&](const std::vector<NamedParameter>& all) {
+    for (const NamedParameter& tensor : all) {
+      values.push_back(tensor.value.detach().contiguous());
+      tensors.push_back(AsNamed(tensor.name, values.back()));
+    }
+  };
+  add(state.tensors);
+  std::map<std::string, std::string> metadata = {{"steps_done", absl::StrCat(state.steps_done)},
+                                                 {"total_steps", absl::StrCat(state.total_steps)},
+                                                 {"seconds", absl::StrCat(state.seconds)},
+                                                 {"settings", SettingsText(state.settings)}};
+  if (state.best.step > 0) {
+    add(state.best.weights);
+    metadata["best_step"] = absl::StrCat(state.best.step);
+    metadata["best_score"] = absl::StrFormat("%.17g", state.best.score);
+    metadata["best_loss"] = absl::StrFormat("%.17g", state.best.loss);
   }
-  return WriteSafetensors(path, tensors,
-                          {{"steps_done", absl::StrCat(state.steps_done)},
-                           {"total_steps", absl::StrCat(state.total_steps)},
-                           {"seconds", absl::StrCat(state.seconds)},
-                           {"settings", SettingsText(state.settings)}});
+  return WriteSafetensors(path, tensors, metadata);
 }
 
-// Copies the saved values into `state.tensors` and sets the other fields except the settings.
+// Copies the saved values into `state.tensors` and `state.best.weights`, and sets the other fields except the settings.
 // Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION, naming the difference, if it belongs to a run with
 // other settings or tensors.
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
@@ -71,7 +102,15 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     return absl::FailedPreconditionError(absl::StrCat(path, ": total_steps is '", text("total_steps"),
                                                       "' and seconds is '", text("seconds"), "', not numbers"));
   }
-  const absl::Status copied = CopyStored(file, state.tensors);
+  std::vector<NamedParameter> tensors = state.tensors;
+  if (absl::SimpleAtoi(text("best_step"), &state.best.step) &&
+      absl::SimpleAtod(text("best_score"), &state.best.score) &&
+      absl::SimpleAtod(text("best_loss"), &state.best.loss)) {
+    tensors.insert(tensors.end(), state.best.weights.begin(), state.best.weights.end());
+  } else {
+    state.best = {};
+  }
+  const absl::Status copied = CopyStored(file, tensors);
   return absl::IsFailedPrecondition(copied) ? absl::FailedPreconditionError(absl::StrCat(path, ": ", copied.message()))
                                             : copied;
 }
@@ -97,6 +136,9 @@ class TrainingLoop final {
       }
       LS_RETURN_IF_ERROR(Step(progress));
       last = IsDone();
+      if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
+        KeepIfBest(Evaluate(progress));
+      }
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
@@ -105,15 +147,16 @@ class TrainingLoop final {
         if (!saved.ok()) absl::FPrintF(stderr, "%s; the model is still written\n", saved.message());
       }
       if (interrupted) return Interrupted();
-      if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
-        progress.ReportHeldOut(state_.steps_done, task_.HeldOut().figures);
-      }
     }
     TrainingResult result{.done = true, .held_out = {}};
-    if (options_.held_out_interval > 0) {
-      result.held_out = task_.HeldOut();
-      progress.ReportHeldOut(state_.steps_done, result.held_out.figures);
+    if (options_.held_out_interval == 0) return result;
+    result.held_out = Evaluate(progress);
+    if (state_.best.step == 0 || state_.best.IsWorseThan(result.held_out)) return result;
+    absl::FPrintF(stderr, "step %d was better on the held-out data: its weights are written\n", state_.best.step);
+    for (size_t i = 0; i < state_.best.weights.size(); ++i) {
+      task_.result()[i].value.detach().copy_(state_.best.weights[i].value);
     }
+    result.held_out = task_.HeldOut();
     return result;
   }
 
@@ -126,6 +169,20 @@ class TrainingLoop final {
     return absl::CancelledError(absl::StrCat(
         "stopped by a signal after step ", state_.steps_done, "; its state is in ", options_.checkpoint_path,
         "\nto continue, run the same command again; to write the model as it is, add --steps=", state_.steps_done));
+  }
+
+  HeldOutResult Evaluate(TrainingProgress& progress) const {
+    HeldOutResult result = task_.HeldOut();
+    progress.ReportHeldOut(state_.steps_done, result.figures);
+    return result;
+  }
+
+  void KeepIfBest(const HeldOutResult& result) {
+    if (!state_.best.IsWorseThan(result)) return;
+    state_.best = {.step = state_.steps_done,
+                   .score = result.score,
+                   .loss = result.loss,
+                   .weights = CopiesOf(task_.result(), kBestPrefix)};
   }
 
   bool IsTimed() const { return options_.time_limit != absl::InfiniteDuration(); }
@@ -184,6 +241,7 @@ class TrainingLoop final {
   absl::Status Resume() {
     if (options_.checkpoint_path.empty()) return absl::OkStatus();
     TrainingState state = WholeState();
+    state.best.weights = CopiesOf(task_.result(), kBestPrefix);
     const absl::Status loaded = LoadCheckpoint(options_.checkpoint_path, state);
     if (absl::IsNotFound(loaded)) return absl::OkStatus();
     if (options_.replace && absl::IsFailedPrecondition(loaded)) {
@@ -193,6 +251,7 @@ class TrainingLoop final {
     LS_RETURN_IF_ERROR(loaded);
     state_.steps_done = state.steps_done;
     state_.seconds = state.seconds;
+    state_.best = std::move(state.best);
     absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
     if (const int64_t total = options_.optimizer.total_steps; !IsTimed() && state.total_steps != total) {
       absl::FPrintF(stderr, "the run has %d steps now instead of %d; the learning rate follows the new number\n", total,

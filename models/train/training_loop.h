@@ -32,6 +32,8 @@ struct LoopOptions {
 struct HeldOutResult {
   std::string figures;  // for example "1.8400 bits/byte over 304128 tokens"
   std::string details;  // in lines, for the end of a run; may be ""
+  double score = 0;     // of the first figure: higher is better
+  double loss = 0;      // decides between equal scores
 };
 
 // A model with its data.
@@ -41,7 +43,7 @@ class TrainingTask {
 
   // All weights. Those that require gradients are trained.
   virtual const std::vector<NamedParameter>& parameters() const = 0;
-  // The weights to write.
+  // The weights to evaluate and to write.
   virtual const std::vector<NamedParameter>& result() const { return parameters(); }
   // Computes the mean loss of step `step` (from 0) and leaves its gradients in the weights. Returns the loss.
   virtual double LossStep(int64_t step) = 0;
@@ -54,7 +56,7 @@ class TrainingTask {
 
 struct TrainingResult {
   bool done = false;       // whether the last step is done, or the time is over; else the run was stopped by an option
-  HeldOutResult held_out;  // the last evaluation; empty if there was none
+  HeldOutResult held_out;  // of the weights to write; empty if there was no evaluation
 };
 
 // The options in `optimizer` that determine a run.
@@ -63,7 +65,8 @@ RunSettings SettingsOf(const OptimizerOptions& optimizer);
 // Checks before a run that it can write its checkpoint. Errors: INVALID_ARGUMENT naming the option.
 absl::Status CheckCheckpoint(const LoopOptions& options);
 
-// Runs `task` to the last step, to the time limit or to stop_after_steps. A run that resumes from its checkpoint
+// Runs `task` to the last step, to the time limit or to stop_after_steps. If an earlier evaluation on the held-out data
+// was better than the last one, task.result() then has the weights of that step. A run that resumes from its checkpoint
 // computes the same as one that was never stopped, unless its steps are changed or limited by time. `settings` contains
 // all that determines the run.
 // Errors: those of the checkpoint; OUT_OF_RANGE if a gradient is not finite (the last checkpoint is then unchanged);

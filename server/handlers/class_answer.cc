@@ -59,13 +59,22 @@ int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info)
   return kItemBytes + values + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
 }
 
+absl::Status CheckAnswerBytes(absl::FunctionRef<std::string()> field, int64_t items, int64_t item_bytes,
+                              const CallNames& names) {
+  const int64_t most = names.answer_bytes() / item_bytes;
+  if (items <= most) return absl::OkStatus();
+  return FieldError(field(), items * item_bytes,
+                    absl::StrCat("in [0, ", names.answer_bytes(), "]",
+                                 most == 0 ? "" : absl::StrCat(": send at most ", most, " items in one call")));
+}
+
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
                              const CallNames& names) {
   const auto name = [&] {
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
                         names.Of("all_logits"), answer.features ? ", features" : "", ", times items)");
   };
-  return CheckFieldRange(name, items * MaxBytes(answer, info), 0, names.answer_bytes());
+  return CheckAnswerBytes(name, items, MaxBytes(answer, info), names);
 }
 
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info) {

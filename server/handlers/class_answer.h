@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/requests/classification_request.h"
@@ -23,6 +25,11 @@ absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const 
 
 // What the model computes for this answer.
 models::ClassifierOutput OutputOf(const ClassOptions& answer);
+
+// Whether `items` of `item_bytes` each fit into one answer. Errors: INVALID_ARGUMENT naming what `field` makes, the
+// limit, and how many items do.
+absl::Status CheckAnswerBytes(absl::FunctionRef<std::string()> field, int64_t items, int64_t item_bytes,
+                              const CallNames& names);
 
 // Upper bound of the wire size of one item's Classification, in every protocol.
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);

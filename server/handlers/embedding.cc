@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/calls/field_error.h"
+#include "server/handlers/class_answer.h"
 
 namespace longshort::server {
 namespace {
@@ -51,7 +51,7 @@ int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info) {
 
 absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names) {
   const auto name = [&] { return absl::StrCat("number of bytes to return (", info.width, " numbers, times items)"); };
-  return CheckFieldRange(name, items * MaxEmbeddingBytes(info), 0, names.answer_bytes());
+  return CheckAnswerBytes(name, items, MaxEmbeddingBytes(info), names);
 }
 
 Embedding EmbeddingOf(core::ItemResult result, bool normalize) {

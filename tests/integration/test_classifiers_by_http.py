@@ -120,6 +120,8 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
         found = client.image_classification(image, model=f"{address}/predict?model=vil")
         assert sum(one.score for one in found) == pytest.approx(1, abs=1e-5)
         assert len(client.image_classification(image, model=f"{address}/predict?model=vil", top_k=2)) == 2
+        assert client.image_classification(image, model=f"{address}/classify?model=vil") == found[:5]
+        assert client.image_classification(image, model=f"{address}/classify?model=vil", top_k=2) == found[:2]
     vector = client.feature_extraction("abcdefgh", model=f"{address}/embed?model=single")
     assert vector.shape[0] == 1 and np.linalg.norm(vector[0]) == pytest.approx(1, abs=1e-5)
 

@@ -1,7 +1,8 @@
-"""More connections than the process has descriptors for."""
+"""Connections to the gRPC port: more than the process has descriptors for, and those of clients of HTTP."""
 
 from __future__ import annotations
 
+import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -87,3 +88,14 @@ def test_the_server_takes_the_descriptors_that_it_may_have(repository: Path, tmp
             connect(stack, server.grpc_port)
         assert serves(server)
         assert refused(server) == 0
+
+
+def test_a_client_of_http_learns_where_http_is(server: Server) -> None:
+    for method in ("GET", "POST"):
+        connection = http.client.HTTPConnection("127.0.0.1", server.grpc_port, timeout=20)
+        connection.request(method, "/v1/completions", body=b"{}")
+        answer = connection.getresponse()
+        assert answer.status == 400
+        assert answer.read().decode() == f"This is the gRPC port. HTTP is at 127.0.0.1:{server.http_port}.\n"
+        connection.close()
+    assert serves(server)

@@ -73,6 +73,7 @@ def test_a_prompt_is_cut_to_its_last_tokens(completions: Any) -> None:
     assert cut.choices[0].text == ask(PROMPT).choices[0].text
     assert cut.usage.prompt_tokens == len(PROMPT.encode())
     assert ask([5, 6, 7, 8], truncate_prompt_tokens=2).usage.prompt_tokens == 2
+    assert ask(PROMPT, truncate_prompt_tokens=-1).usage.prompt_tokens == len(PROMPT.encode())
     assert ask(PROMPT, truncate_prompt_tokens=1000).usage.prompt_tokens == len(PROMPT.encode())
 
 

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -168,6 +169,13 @@ size_t BytesOf(const Classification& classification) {
   return bytes;
 }
 
+// The form of TEI and huggingface_hub.
+ordered_json LabelledScores(const Classification& classification) {
+  return ClassesOf(classification, [](int32_t /*index*/, const std::string& label, float score) {
+    return ordered_json{{"score", score}, {"label", label}};
+  });
+}
+
 // An answer of /predict, which is written from `results`. The function holds what these view.
 template <typename ResultsOf>
 CallAnswer PredictAnswer(bool is_single, ResultsOf results_of) {
@@ -175,18 +183,15 @@ CallAnswer PredictAnswer(bool is_single, ResultsOf results_of) {
   for (const Classification* one : results_of()) bytes += BytesOf(*one);
   return JsonAnswer(bytes, [is_single, results_of = std::move(results_of)] {
     ordered_json results = ordered_json::array();
-    for (const Classification* result : results_of()) {
-      results.push_back(ClassesOf(*result, [](int32_t /*index*/, const std::string& label, float score) {
-        return ordered_json{{"score", score}, {"label", label}};
-      }));
-    }
+    for (const Classification* result : results_of()) results.push_back(LabelledScores(*result));
     return DumpJson(is_single ? results.front() : results);
   });
 }
 
-CallAnswer ClassifyAnswer(ClassifyResult result) {
+CallAnswer ClassifyAnswer(ClassifyResult result, bool as_list) {
   const size_t bytes = BytesOf(*result.images.front());
-  return JsonAnswer(bytes, [result = std::move(result)] {
+  return JsonAnswer(bytes, [result = std::move(result), as_list] {
+    if (as_list) return DumpJson(LabelledScores(*result.images.front()));
     ordered_json classes = ClassesOf(*result.images.front(), [](int32_t index, const std::string& label, float score) {
       return ordered_json{{"index", index}, {"label", label}, {"probability", score}};
     });
@@ -277,6 +282,8 @@ absl::Status ReadClassify(HttpRequest& request, const RequestLimits& limits, Mes
   if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
     LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
   }
+  // huggingface_hub names itself in each request.
+  classify.set_as_list(absl::StrContains(request.Find("user-agent").value_or(""), "hf_hub/"));
   if (request.MediaType() == kJsonType) return ReadClassifyJson(request.body, limits, meter, classify);
   if (request.MediaType() == "multipart/form-data") {
     LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
@@ -319,10 +326,11 @@ absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const
   LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
   ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
   call.images.push_back(ImageOf(std::move(*request.mutable_image())));
-  const auto to_answer = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
+  const auto to_answer = [as_list =
+                              request.as_list()](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
     LS_RETURN_IF_ERROR(result->images.front().status());
-    return ClassifyAnswer(*std::move(result));
+    return ClassifyAnswer(*std::move(result), as_list);
   };
   return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
 }

@@ -76,6 +76,7 @@ bool IsBeginning(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) !
 absl::Status KeepLastTokens(const models::Tokenizer* tokenizer, const RequestLimits& limits,
                             openai::CompletionsRequest& request) {
   if (request.kept_tokens() == 0) return absl::OkStatus();
+  if (request.kept_tokens() == kMostTokens) request.set_kept_tokens(limits.prompt_tokens);
   LS_RETURN_IF_ERROR(
       CheckFieldRange([] { return "truncate_prompt_tokens"; }, request.kept_tokens(), 1, limits.prompt_tokens));
   constexpr int64_t kMaxTokenBytes = 4;  // a character's

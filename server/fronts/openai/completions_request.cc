@@ -84,6 +84,14 @@ absl::Status ReadTopK(JsonRequest& /*json*/, const JsonView& value, Message& mes
   return absl::OkStatus();
 }
 
+absl::Status ReadKeptTokens(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+  if (value.is_absent()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t tokens, value.Integer());
+  if (tokens < 1 && tokens != kMostTokens) return value.Wrong("at least 1, or -1 for as many as the server takes");
+  RequestOf(message).set_kept_tokens(tokens);
+  return absl::OkStatus();
+}
+
 // Completions are not ranked. Checks `max_tokens` and `n`, too, which the table has before.
 absl::Status ReadBestOf(JsonRequest& /*json*/, const JsonView& value, Message& message) {
   const openai::CompletionsRequest& request = RequestOf(message);
@@ -128,9 +136,11 @@ RequestBody MakeCompletionsBody() {
               RequestField::Flag("stream", "Whether the answer comes as server-sent events."),
               {{.name = "truncate_prompt_tokens",
                 .type = "integer",
-                .help = "A prompt keeps so many of its last tokens; by default, all.",
-                .low = 1},
-               "kept_tokens"},
+                .help =
+                    "A prompt keeps so many of its last tokens; -1: the most that the server takes. By default, all.",
+                .low = kMostTokens},
+               nullptr,
+               ReadKeptTokens},
               {{"logprobs", "integer", "Log-probabilities of the tokens, with up to 20 alternatives each."}},
               {{"best_of", "integer", "Must equal `n`."}, nullptr, ReadBestOf},
               {{"stop", kStopType, "Strings before which the text ends; up to 16."}, nullptr, ReadStop},

@@ -41,17 +41,27 @@ RequestField Inputs(std::string_view name) {
           ReadInputs};
 }
 
+// Reads -1, which means as many tokens as the model reads. The body refuses other values.
+absl::Status ReadMostTokens(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
+  if (!value.is_absent()) static_cast<openai::EmbeddingsRequest&>(message).set_truncate(true);
+  return absl::OkStatus();
+}
+
 RequestBody MakeEmbeddingsBody() {
-  return WithTruncation(
+  RequestBody body = WithTruncation(
       {.name = "EmbeddingsRequest",
        .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
                   {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."},
                    nullptr,
                    ReadFormat},
                   Inputs("input")},
-       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
-                   {"truncate_prompt_tokens",
-                    "send `truncate` as true, which keeps as many of a text's first tokens as the model reads"}}});
+       .refused = {
+           {"dimensions", "an embedding has as many numbers as the model's last layer"},
+           {"truncate_prompt_tokens",
+            "send `truncate` as true, which keeps as many of a text's first tokens as the model reads", "[-1]"}}});
+  body.fields.push_back(
+      {{"truncate_prompt_tokens", "integer", "-1 is the same as `truncate`."}, nullptr, ReadMostTokens});
+  return body;
 }
 
 RequestBody MakeEmbedBody() {

@@ -39,6 +39,9 @@ HttpDescription OpenAiDescription();
 std::unique_ptr<HttpCodec> MakeOpenAiCodec(std::string_view path, const RequestLimits& limits);
 
 // The bodies.
+// The value of truncate_prompt_tokens that keeps as many tokens as the server takes.
+inline constexpr int kMostTokens = -1;
+
 const RequestBody& CompletionsBody();
 const RequestBody& EmbeddingsBody();
 const RequestBody& EmbedBody();

@@ -3,6 +3,10 @@
 // gRPC's own listener stops permanently at the first connection without a descriptor. This one closes such a connection
 // at once, so that the client tries another server or retries, and reserves the last descriptors for other files
 // (metrics, probes, models).
+//
+// gRPC would answer a client that speaks HTTP/1 with a frame of HTTP/2. The listener looks at a connection's first
+// bytes, and answers such a client where HTTP is. It waits for these bytes for a tenth of a second, then accepts the
+// connection: clients of HTTP/2 send at once.
 #pragma once
 
 #include <poll.h>
@@ -12,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,9 +48,10 @@ class ConnectionListener final {
     std::function<void(int64_t connections)> refused;
   };
 
-  // As BindSockets.
+  // As BindSockets. `http` is where the server speaks HTTP.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address,
-                                                                  int64_t mode = kDefaultSocketMode);
+                                                                  int64_t mode = kDefaultSocketMode,
+                                                                  const std::string& http = "another port");
   // Accepts the connections that are already queued, then stops. No handler is called after it.
   ~ConnectionListener();
 
@@ -71,6 +77,19 @@ class ConnectionListener final {
   void Admit(Descriptor connection);
   // Hands over the connections whose time has come. Returns the time until the next one.
   absl::Duration HandOverWaiting();
+  // Hands the connection over once its first bytes are there, or answers it.
+  void HandOver(Descriptor connection);
+  // Hands over a connection whose first bytes are there, or answers it. Returns false if none are there.
+  bool TakeIfKnown(Descriptor& connection);
+  // Takes the silent connections that have sent bytes, and all that have been silent for kSilence.
+  void TakeSilent(absl::Time now);
+  void Answer(Descriptor connection) const;
+
+  // A connection that has not sent anything yet.
+  struct Silent {
+    Descriptor connection;
+    absl::Time accepted;
+  };
 
   NamedAddress name_;
   ListeningSockets listening_;
@@ -78,6 +97,8 @@ class ConnectionListener final {
   int64_t first_reserved_ = 0;                     // descriptors from this number on are not for connections
   int64_t refused_ = 0;                            // since the last report
   std::multimap<absl::Time, Descriptor> waiting_;  // accepted, by the time when they may be handed over
+  std::vector<Silent> silent_;                     // at most kMaxSilent, the oldest first
+  std::string http_answer_;
   Handlers handlers_;
   Thread thread_;
 };

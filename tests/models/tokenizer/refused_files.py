@@ -13,6 +13,8 @@ def refused_files() -> Iterator[tuple[str, str, list[str]]]:
     """Names, contents, and words of the message."""
     for name, path, value, words in (*_OTHER_KINDS, *_WRONG_IDS, *_WRONG_VALUES):
         yield name, text_of(_changed(path, value)), words.split("|")
+    for name, path, value, words in _WRONG_TEMPLATES:
+        yield name, text_of(_changed("post_processor", _with(template(), path, value))), [f"post_processor.{words}"]
     text = text_of(current())
     yield "cut_off", text[: len(text) // 2] + "\n", []
     yield "repeated_key", text.replace('"normalizer":null', '"normalizer":null,"normalizer":null'), ["'normalizer'"]
@@ -29,7 +31,10 @@ _ABSENT = object()
 
 
 def _changed(path: str, value: object) -> dict[str, Any]:
-    content = copy.deepcopy(current())
+    return _with(copy.deepcopy(current()), path, value)
+
+
+def _with(content: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     parent: Any = content
     *parents, last = [int(part) if part.isdecimal() else part for part in path.split("/")]
     for part in parents:
@@ -99,8 +104,26 @@ _WRONG_IDS = (
     ("long_added_token", "added_tokens/5", added("t" * 257, _LAST + 1), "added_tokens[5].content|256 bytes"),
     ("other_id_of_the_last_token", "post_processor/sep", ["</s>", 1], "post_processor.sep[0] is '</s>'"),
 )
+_WRONG_TEMPLATES = (
+    ("type_id_negative", "single/1/Sequence/type_id", -1, "single[1].Sequence.type_id is -1"),
+    ("no_type_id", "pair/0/SpecialToken/type_id", _ABSENT, "pair[0].SpecialToken.type_id is "),
+    ("special_token_without_id", "special_tokens/<s>/id", _ABSENT, "special_tokens.<s>.id is "),
+    ("special_token_without_tokens", "special_tokens/<s>/tokens", None, "special_tokens.<s>.tokens is "),
+    ("special_token_of_a_number", "special_tokens/<s>/tokens/0", 7, "special_tokens.<s>.tokens[0] is 7"),
+    ("more_special_tokens", "special_tokens/more", "x", "special_tokens.more is 'x'"),
+)
 _WRONG_VALUES = (
     ("version_2", "version", "2.0", "version is '2.0'"),
+    ("version_null", "version", None, "version is "),
+    ("added_tokens_null", "added_tokens", None, "added_tokens is |a list"),
+    ("byte_level_without_offsets", "pre_tokenizer/trim_offsets", _ABSENT, "pre_tokenizer.trim_offsets is "),
+    ("use_regex_null", "pre_tokenizer/use_regex", None, "pre_tokenizer.use_regex is "),
+    (
+        "use_regex_null_behind",
+        "post_processor",
+        {"type": "Sequence", "processors": [byte_level() | {"use_regex": None}, template()]},
+        "post_processor.processors[0].use_regex is ",
+    ),
     ("no_model", "model", _ABSENT, "model is "),
     ("type_null", "model/type", None, 'model.type is |"BPE"'),
     ("no_vocabulary", "model/vocab", {}, "model.vocab"),

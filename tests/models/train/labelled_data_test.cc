@@ -55,6 +55,21 @@ TEST(Labels, ThoseThatDifferOnlyInTheirWritingAreNamedTogether) {
   EXPECT_THAT(LabelError(many), HasSubstr("'j', 'j '; 16 more groups; write")) << "of 26 groups, the first 10";
 }
 
+TEST(Labels, ALetterMayBeOneCharacterOrALetterAndMarks) {
+  const auto expect_alike = [](const std::string& one, const std::string& other) {
+    EXPECT_THAT(LabelError({one, "else", other}),
+                HasSubstr("the form of a number: '" + one + "', '" + other + "'; write"));
+  };
+  expect_alike("\u00e9t\u00e9", "e\u0301te\u0301");
+  expect_alike("\u00c9t\u00e9", "e\u0301te\u0301");  // and by case
+  expect_alike("\u1ea5", "a\u0302\u0301");           // a letter with two marks
+  expect_alike("\u1e69", "s\u0307\u0323");           // in any order
+  expect_alike("\u0439", "\u0438\u0306");
+  expect_alike("\u3050", "\u304f\u3099");
+  expect_alike("\ud55c\uae00", "\u1112\u1161\u11ab\u1100\u1173\u11af");
+  EXPECT_EQ(LabelError({"\u00e9", "\u00e8", "e", "e\u0302", "\u0301", "\ud55c", "\ud558"}), "");
+}
+
 TEST(Targets, AreClassesOrNumbers) {
   const std::vector<std::string> labels = {"a", "b", "c"};
   const std::vector<LabelledExample> sets = {{{"a", "c"}, "x:1", {"t"}}, {{}, "x:2", {"t"}}};

@@ -71,6 +71,26 @@ TEST_F(LabelledTextsTest, TheSeparatorOfATableIsFound) {
               HasSubstr("no column 'label'; its first row has 'text', 'stars'; name one with --label-column"));
 }
 
+TEST_F(LabelledTextsTest, ALineBeforeTheNamesMayNameTheSeparator) {
+  EXPECT_THAT(Read(folder_.Write("a.csv", "\xef\xbb\xbfsep=;\r\ntext;label\r\n\"x, y\";pos\r\n")),
+              ElementsAre("pos:x, y"));
+  EXPECT_THAT(Read(folder_.Write("b.csv", "SEP=|\ntext|label\nx|pos\n")), ElementsAre("pos:x"));
+  EXPECT_THAT(Read(folder_.Write("c.csv", "\"sep=\t\"\ntext\tlabel\nx\tpos\n")), ElementsAre("pos:x"));
+  EXPECT_THAT(Read(folder_.Write("d.csv", "text,sep=;\nx,pos\n"), {.label_column = "sep=;"}), ElementsAre("pos:x"));
+  EXPECT_THAT(Error(folder_.Write("e.csv", "sep=;\ntext;stars\nx;5\n")), HasSubstr("e.csv:2: no column 'label'"));
+  EXPECT_THAT(Error(folder_.Write("f.csv", "sep=;\ntext;label\nx\n")), HasSubstr("f.csv:3: has 1 field"));
+  EXPECT_THAT(Error(folder_.Write("g.csv", "sep=;")), HasSubstr("g.csv: is empty; it must begin with a row of names"));
+}
+
+TEST_F(LabelledTextsTest, LinesMayEndWithCarriageReturnsAlone) {
+  EXPECT_THAT(Read(folder_.Write("a.csv", "text,label\rx,pos\r\"y\nz\",neg\r")), ElementsAre("pos:x", "neg:y\nz"));
+  EXPECT_THAT(Read(folder_.Write("b.csv", "sep=;\rtext;label\rx;pos")), ElementsAre("pos:x"));
+  EXPECT_THAT(Error(folder_.Write("c.csv", "text,label\rx,pos\ry\r")), HasSubstr("c.csv:3: has 1 field"));
+  EXPECT_THAT(Read(folder_.Write("a.jsonl", "{\"text\": \"x\", \"label\": 1}\r{\"text\": \"y\", \"label\": 2}\r")),
+              ElementsAre("1:x", "2:y"));
+  EXPECT_THAT(LineError("{\"text\": \"x\", \"label\": 1}\r{\"text\": \"y\"}"), HasSubstr("line.jsonl:2: no field"));
+}
+
 TEST_F(LabelledTextsTest, ErrorsOfTheFirstRowShowWhatItIs) {
   EXPECT_THAT(Error(folder_.Write("a.csv",
                                   "Gr\xc3\xb6\xc3\x9f"

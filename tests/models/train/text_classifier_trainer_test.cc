@@ -8,11 +8,13 @@
 #include "gtest/gtest.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/train/commands.h"
+#include "re2/re2.h"
 #include "tests/models/train/classifier_training.h"
 
 namespace longshort::models::text_classifier_trainer_test {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char kConfig[] = R"({"architecture": "text_classifier", "tokenizer": "bytes_plus_one", "layers": 2,
   "model_width": 16, "heads": 2, "feed_forward_width": 32, "window_size": 4, "projection_rank": 2,
@@ -76,6 +78,35 @@ TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {
   ASSERT_TRUE(TrainClassifier(options, *classifier).ok());
   const at::Tensor logits = HeldOutLogits(*classifier, "learned");
   for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(At(logits, 2 * i) > At(logits, 2 * i + 1), i % 2 == 0) << i;  // x first
+}
+
+// With a constant learning rate, a run of fewer steps ends with the weights that a longer one had at that step.
+TEST_F(TextClassifierTrainerTest, TheBestWeightsOnTheHeldOutDataAreWritten) {
+  const auto classifier = Load({});
+  const auto train = [&](const std::string& name, int64_t steps, int64_t held_out_interval, int64_t stop = 0) {
+    ClassifierTrainerOptions options = Options(name, steps);
+    options.loop.optimizer.peak_learning_rate = 5e-3;
+    options.loop.optimizer.final_fraction = 1;
+    options.loop.held_out_interval = held_out_interval;
+    options.loop.stop_after_steps = stop;
+    options.loop.checkpoint_interval = 60;  // each waits for the disk
+    options.average_decay = 0;
+    testing::internal::CaptureStderr();
+    const absl::Status status = TrainClassifier(options, *classifier);
+    EXPECT_TRUE(status.ok()) << status;
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string errors = train("best", 50, 10);
+  int64_t best = 0;
+  ASSERT_TRUE(RE2::PartialMatch(errors, R"(step (\d+) was better on the held-out data: its weights are)", &best))
+      << errors;
+  train("short", best, 0);
+  EXPECT_EQ(folder_.Read("best/model.safetensors"), folder_.Read("short/model.safetensors"));
+  train("stopped", 50, 10, /*stop=*/best);
+  train("stopped", 50, 10);
+  EXPECT_EQ(folder_.Read("stopped/model.safetensors"), folder_.Read("best/model.safetensors"))
+      << "the checkpoint has the best weights";
+  EXPECT_THAT(train("last", best, best), Not(HasSubstr("was better")));
 }
 
 TEST_F(TextClassifierTrainerTest, ShardsChangeNothingButRounding) {

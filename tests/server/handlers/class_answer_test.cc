@@ -70,8 +70,9 @@ TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
   const models::ClassifierInfo info = Info(21841, "");
   EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, kPlainNames).ok());
   EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, kPlainNames).ok());
-  EXPECT_EQ(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, kPlainNames).code(),
-            absl::StatusCode::kInvalidArgument);
+  const absl::Status refused = CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, kPlainNames);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("it must be in [0, 3145728]: send at most 35 items in one call"));
 }
 
 // 2,048 texts with all of 54 classes take 3.8 MB.

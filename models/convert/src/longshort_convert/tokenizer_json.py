@@ -42,7 +42,7 @@ def read_rules(text: str, name: str, vocabulary_size: int) -> TokenizerIds:
     """Raises ConvertError naming the file, the field, and what it must be, for a file that the server refuses."""
     top = Node(parse_object(text, name), "", name)
     top.check_fields(_TOP_FIELDS)
-    if not top["version"].is_null and top["version"].value != "1.0":
+    if "version" in top.value and top["version"].value != "1.0":
         raise top["version"].wrong('"1.0"')
     _check_normalizer(top["normalizer"])
     if isinstance(top["truncation"].value, dict):
@@ -52,7 +52,8 @@ def read_rules(text: str, name: str, vocabulary_size: int) -> TokenizerIds:
     _check_pre_tokenizer(top["pre_tokenizer"])
     ids = _Ids(vocabulary_size)
     _check_model(top["model"], ids)
-    ids.add(top["added_tokens"])
+    if "added_tokens" in top.value:
+        ids.add(top["added_tokens"])
     first, last = _framing(top["post_processor"], ids)
     return TokenizerIds(ids.of, first, last, frozenset(ids.added))
 
@@ -77,11 +78,17 @@ def _check_type(node: Node, type_: str) -> None:
 
 def _check_pre_tokenizer(node: Node) -> None:
     node.object("the pre-tokenizer ByteLevel")
+    _check_byte_level(node)
+    if node.value.get("use_regex") is False:
+        raise node["use_regex"].wrong("true")
+
+
+def _check_byte_level(node: Node) -> None:
     _check_type(node, "ByteLevel")
     node.check_fields(_BYTE_LEVEL_FIELDS)
-    node["add_prefix_space"].boolean()
-    if not node["use_regex"].boolean(if_absent=True):
-        raise node["use_regex"].wrong("true")
+    for switch in ("use_regex", "add_prefix_space", "trim_offsets"):
+        if switch in node.value or switch != "use_regex":
+            node[switch].boolean()
 
 
 class _Ids:
@@ -103,7 +110,7 @@ class _Ids:
     def add(self, tokens: Node) -> None:
         """A token that is not in the vocabulary has the next id, from the number of symbols on."""
         following = len(self.of)
-        for entry in () if tokens.is_null else tokens.items():
+        for entry in tokens.items():
             entry.check_fields(_TOKEN_FIELDS)
             content = entry["content"].text()
             if not 1 <= len(content.encode()) <= _MAX_TOKEN_BYTES:
@@ -178,7 +185,8 @@ def _framing(node: Node, ids: _Ids) -> tuple[str, str]:
     kind = node["type"].value
     if kind == "RobertaProcessing":
         node.check_fields(("type", "sep", "cls", "trim_offsets", "add_prefix_space"))
-        _check_trimming(node)
+        for switch in ("trim_offsets", "add_prefix_space"):
+            node[switch].boolean()
         return _named(node["cls"], ids), _named(node["sep"], ids)
     if kind == "TemplateProcessing":
         return _template(node, ids)
@@ -189,16 +197,9 @@ def _framing(node: Node, ids: _Ids) -> tuple[str, str]:
     if not isinstance(processors.value, list) or [type(part) for part in processors.value] != [dict, dict]:
         raise processors.wrong("a list of ByteLevel and TemplateProcessing")
     byte_level, template = processors.items()
-    _check_type(byte_level, "ByteLevel")
-    byte_level.check_fields(_BYTE_LEVEL_FIELDS)
-    _check_trimming(byte_level)
+    _check_byte_level(byte_level)
     _check_type(template, "TemplateProcessing")
     return _template(template, ids)
-
-
-def _check_trimming(node: Node) -> None:
-    for switch in ("trim_offsets", "add_prefix_space"):
-        node[switch].boolean()
 
 
 def _named(node: Node, ids: _Ids) -> str:
@@ -217,9 +218,12 @@ def _template(node: Node, ids: _Ids) -> tuple[str, str]:
     if _pattern(node["pair"]) != [first, _FIRST, last, last, _SECOND, last]:
         raise node["pair"].wrong("<s> A </s></s> B </s> with the tokens of single")
     specials = node["special_tokens"]
-    specials.object("an object")
-    for token in (first, last):
+    for token in specials.object("an object"):
         specials[token].check_fields(("id", "ids", "tokens"))
+        specials[token]["id"].text()
+        for part in specials[token]["tokens"].items():
+            part.text()
+    for token in (first, last):
         found = specials[token]["ids"]
         if not isinstance(found.value, list) or len(found.value) != 1:
             raise found.wrong("a list of one id")
@@ -244,5 +248,8 @@ def _pattern(node: Node) -> list[object]:
             raise content["id"].wrong('"A" or "B"')
         if not is_sequence and id_ == "":
             raise content["id"].wrong("a token")
+        type_ = content["type_id"]
+        if type(type_.value) is not int or not 0 <= type_.value < 1 << 32:
+            raise type_.wrong("an integer of 32 bits without a sign")
         parts.append(id_ if not is_sequence else _FIRST if id_ == "A" else _SECOND)
     return parts

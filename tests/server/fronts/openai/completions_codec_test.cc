@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
 
@@ -123,7 +124,11 @@ TEST(CompletionsCodec, SamplingOptionsOfOtherServers) {
   EXPECT_EQ(request->repetition_penalty(), 1.5);
   EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "top_k": -1})")->top_k(), 0);
   EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->repetition_penalty(), 1);
-  EXPECT_THAT(ErrorOf(R"({"prompt": "a", "truncate_prompt_tokens": 0})"), HasSubstr("it must be at least 1"));
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "truncate_prompt_tokens": -1})")->kept_tokens(), -1);
+  for (const char* const wrong : {"0", "-2"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(R"({"prompt": "a", "truncate_prompt_tokens": )", wrong, "}")),
+                HasSubstr(absl::StrCat("is ", wrong, "; it must be at least 1, or -1 for")));
+  }
 }
 
 TEST(CompletionsCodec, AnErrorHasOpenAisForm) {

@@ -43,6 +43,7 @@ TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
   EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true})")->truncate());
   EXPECT_FALSE(
       ReadEmbeddingsRequest(R"({"input": "a", "truncate": true, "truncation_direction": "Left"})")->truncate());
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate_prompt_tokens": -1})")->truncate());
 }
 
 TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {

@@ -5,10 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -94,6 +98,46 @@ TEST(ConnectionListener, HandsConnectionsOverAtTheirTimeOrClosesThem) {
   const Descriptor waiting = Connect((*listener)->address().port);
   ASSERT_TRUE(came.WaitForNotificationWithTimeout(kPatience));
   EXPECT_GE(handed_over, begin);
+}
+
+TEST(ConnectionListener, TellsAClientOfHttpWhereHttpIs) {
+  const auto listener = ConnectionListener::Bind({.host = "127.0.0.1", .port = 0}, kDefaultSocketMode, "there:8501");
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE((*listener)->Start({.accepted = [](int) { ADD_FAILURE() << "HTTP/1"; }, .refused = {}}).ok());
+  for (const std::string request : {"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "POST /v1/completions HTTP/1.1\r\n"}) {
+    const Descriptor client = Connect((*listener)->address().port);
+    ASSERT_EQ(send(client.number(), request.data(), request.size(), 0), std::ssize(request));
+    std::string answer;
+    std::array<char, 512> part;
+    while (true) {
+      const ssize_t size = recv(client.number(), part.data(), part.size(), 0);
+      if (size <= 0) break;
+      answer.append(part.data(), size);
+    }
+    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 400 "));
+    EXPECT_THAT(answer, HasSubstr("\r\n\r\nThis is the gRPC port. HTTP is at there:8501.\n"));
+  }
+}
+
+TEST(ConnectionListener, HandsOverSilentConnectionsToo) {
+  constexpr int kConnections = 200;  // more than may be silent at a time
+  absl::BlockingCounter came(kConnections);
+  auto listener = ConnectionListener::Bind({.host = "127.0.0.1", .port = 0});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto accepted = [&](int socket) {
+    close(socket);
+    came.DecrementCount();
+  };
+  ASSERT_TRUE((*listener)->Start({.accepted = accepted, .refused = {}}).ok());
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < kConnections; ++i) {
+    clients.push_back(Connect((*listener)->address().port));
+    // The first bytes of HTTP/2, and of TLS.
+    if (i % 4 == 1) send(clients.back().number(), "PRI * HTTP/2.0\r\n", 16, 0);
+    if (i % 4 == 2) send(clients.back().number(), "\x16\x03\x01", 3, 0);
+  }
+  listener->reset();  // hands over the rest
+  came.Wait();
 }
 
 // Who names the IPv4 addresses may have a firewall for these only.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -132,14 +131,12 @@ class Parquet:
         """The batches and the unread rows of a row group.
 
         pyarrow reads a column of a group from its first row on, and not beyond a row that memory has no room for. So
-        the rows behind that have no value of the column, or are unread if it is the text.
+        the rows behind that are unread, too.
         """
-        wrong = dict(sorted((row, why) for rows in plan.large.values() for row, why in rows.items()))
-        if not wrong:
+        if not plan.large:
             yield from _batches(file, group, plan.batch_rows, columns, stored)
             return
-        ordered = list(wrong)
-        first = ordered[0]
+        first = min(plan.large)
         if first > 0:
             rows = next(rows for rows in range(min(plan.batch_rows, first), 0, -1) if first % rows == 0)
             read = 0
@@ -148,22 +145,9 @@ class Parquet:
                 read += batch.num_rows
                 if read == first:
                     break
-        if any(name in plan.large for name in self._texts):
-            behind = f"it cannot be read, since it is behind a row of which {wrong[first]}"
-            for row in range(first, file.metadata.row_group(group).num_rows):
-                yield NotRead(wrong.get(row, behind))
-            return
-        begin = 0
-        for batch in _batches(file, group, plan.batch_rows, [one for one in columns if one not in plan.large], stored):
-            end = begin + batch.num_rows
-            place = max(begin, first)
-            for row in (*ordered[bisect_left(ordered, begin) : bisect_left(ordered, end)], end):
-                if row > place:
-                    yield batch.slice(place - begin, row - place)
-                if row < end:
-                    yield NotRead(wrong[row])
-                    place = row + 1
-            begin = end
+        behind = f"it cannot be read, since it is behind a row of which {plan.large[first]}"
+        for row in range(first, file.metadata.row_group(group).num_rows):
+            yield NotRead(plan.large.get(row, behind))
 
     def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
         """The rows of a batch, decoded in pieces."""
@@ -231,8 +215,6 @@ class Parquet:
         for field in self.carried:
             if field.name not in piece.schema.names:
                 columns.append(pa.nulls(piece.num_rows, field.type))
-                if isinstance(self._layout, Layout) and field.name in self._layout.columns.names:
-                    lost[field.name] += piece.num_rows  # behind a row that is not read
                 continue
             column = piece.column(field.name)
             # In the output, a string that is not UTF-8 would break readers of the results.

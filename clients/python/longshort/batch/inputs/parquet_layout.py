@@ -34,8 +34,8 @@ class GroupPlan:
 
     # How many rows may be read at a time.
     batch_rows: int
-    # Columns with rows that memory has no room for: those rows, by their index in the group, and what is wrong.
-    large: dict[str, dict[int, str]]
+    # What is wrong with the rows that memory has no room for, by their index in the group.
+    large: dict[int, str]
 
 
 class Layout:
@@ -85,9 +85,7 @@ class Layout:
         lists, large = self._large_lists(group.chunks, pages)
         return GroupPlan(min(self.batch_rows[place], max(1, self._memory.ahead_bytes // max(1, lists))), large)
 
-    def _large_lists(
-        self, chunks: Sequence[_Chunk], pages: Sequence[Sequence[Page]]
-    ) -> tuple[int, dict[str, dict[int, str]]]:
+    def _large_lists(self, chunks: Sequence[_Chunk], pages: Sequence[Sequence[Page]]) -> tuple[int, dict[int, str]]:
         """An upper bound of the bytes that the lists of one row take unpacked: a page may have one value millions of
         times. And the rows with more than memory has room for, as in GroupPlan. Levels are read only of those lists
         that are large together."""
@@ -104,7 +102,7 @@ class Layout:
                 break
             walked.append(chunk)
             sizes[chunk] = self._long_rows(chunk, found_of[chunk], sys.maxsize).longest * chunk.value_bytes
-        large: dict[str, dict[int, str]] = {}
+        large: dict[int, str] = {}
         for chunk in sorted(walked, key=lambda one: -sizes[one]):
             if (total := sum(sizes.values())) <= most:
                 break
@@ -119,7 +117,7 @@ class Layout:
                 f'the lists of "{chunk.column}" take up to {sizes[chunk]} bytes unpacked; at most {room} are read with'
                 f" this --memory. Give at least --memory={self._memory.for_page(total)}, or do not carry the lists"
             )
-            large.setdefault(chunk.column, {}).update(dict.fromkeys(rows.longer, why))
+            large.update(dict.fromkeys(rows.longer, why))
             sizes[chunk] = rows.longest * chunk.value_bytes
         return sum(sizes.values()), large
 

@@ -75,8 +75,7 @@ class Summary:
         for name, count in self.lacking.items():
             wrong += f' {count} row{"s have" if count > 1 else " has"} no "{name}" to carry.'
         for name, count in self.lost.items():
-            wrong += f' {count} value{"s are" if count > 1 else " is"} null in "{name}": its type there lacks them'
-            wrong += ", or a row before them is too large."
+            wrong += f' {count} value{"s are" if count > 1 else " is"} null in "{name}": its type there lacks them.'
         if self.without_rows:
             wrong += f" {_without_rows(self.without_rows)}"
         not_read = f" Not read: {described_files(self.left_out)}." if self.left_out else ""

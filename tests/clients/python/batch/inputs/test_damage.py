@@ -169,14 +169,17 @@ def test_a_disk_that_fails_is_no_damage(server: Server, tmp_path: Path, monkeypa
     assert (summary.all_rows, summary.all_errors) == (ROWS, 0)
 
 
-def test_rows_beside_one_whose_lists_are_too_large_are_scored(server: Server, tmp_path: Path) -> None:
-    """10 million numbers take 80 MB unpacked. What stands behind them in their column cannot be read."""
-    ends = pa.array([0, 1, 10_000_000, 10_000_002], pa.int32())
-    lists = pa.ListArray.from_arrays(ends, pa.array([1] * 10_000_002, pa.int32()))
-    pq.write_table(pa.table({"text": ["a b", "c d", "e f"], "n": lists}), tmp_path / "a.parquet")
+def test_rows_from_one_on_whose_lists_are_too_large_are_errors(server: Server, tmp_path: Path) -> None:
+    """10 million numbers take 80 MB unpacked. What is behind them in the row group cannot be read, and is not null."""
+    ends = pa.array([0, 1, 10_000_000, 10_000_002, 10_000_003], pa.int32())
+    lists = pa.ListArray.from_arrays(ends, pa.array([1] * 10_000_003, pa.int32()))
+    table = pa.table({"text": ["a b", "c d", "e f", "g h"], "n": lists})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
     out = tmp_path / "out"
     summary = longshort.batch.score(str(tmp_path / "a.parquet"), str(out), server=address(server))
-    assert [(row["ordinal"], row["n"]) for row in read_rows(out)] == [(0, [1]), (2, None)]
-    (error,) = read_errors(out)
-    assert error["ordinal"] == 1 and error["message"].startswith('the lists of "n" take up to ')
-    assert summary.lost == {"n": 1} and longshort.batch.verify(str(out)).complete
+    assert [(row["ordinal"], row["n"]) for row in read_rows(out)] == [(0, [1]), (3, [1])]
+    large, behind = read_errors(out)
+    assert large["ordinal"] == 1 and large["message"].startswith('the lists of "n" take up to ')
+    assert behind["ordinal"] == 2
+    assert behind["message"] == f"it cannot be read, since it is behind a row of which {large['message']}"
+    assert summary.lost == {} and longshort.batch.verify(str(out)).complete
