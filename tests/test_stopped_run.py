@@ -54,13 +54,17 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("stages", ["tsan", "asan,tsan"])
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_all_processes(checkout: Path, stop: signal.Signals) -> None:
+def test_a_signal_ends_all_processes(checkout: Path, stop: signal.Signals, stages: str) -> None:
+    """Those of a stage that runs beside another, too."""
     (checkout / "bin/ctest").write_text(CTEST)
     environment = {**os.environ, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}"}
-    command = [checkout / "tests/run", "--only", "tsan"]
+    command = [checkout / "tests/run", "--only", stages]
     run = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
-    wait_until(lambda: sum(process.startswith("sleep 100") for process in processes(checkout)) == 3)
+    wait_until(
+        lambda: sum(process.startswith("sleep 100") for process in processes(checkout)) == 3 * len(stages.split(","))
+    )
     # For Ctrl-C, a terminal sends the signal to all; in a shell script, processes in the background ignore it.
     if stop == signal.SIGINT:
         os.killpg(run.pid, stop)
