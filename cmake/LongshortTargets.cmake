@@ -113,16 +113,12 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${_list}_include.cmake)
 endfunction()
 
-# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program. ctest never runs it. With a
-# sanitizer, it is not part of `all`.
+# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program. ctest never runs it.
 function(longshort_benchmark name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} benchmark::benchmark)
-  if(LONGSHORT_SANITIZER)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
 endfunction()
 
 # longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder [ROOM library FILES b.cc ...]): a libFuzzer program

@@ -6,14 +6,12 @@ from typing import Any
 
 from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number
-from definitions.queries import FAILURE, MODELS, Query
+from definitions.queries import BY_VERSION, FAILURE, MODELS, VERSION, Query
 
 ITEMS = "longshort_items_total"
 BATCH = "longshort_batch_duration_seconds"
 PREPARATION = "longshort_preparation_duration_seconds"
 QUEUE = "longshort_queue_duration_seconds"
-BY_VERSION = "model, version"
-VERSION = "{{model}} {{version}}"
 
 NOW = (
     number(

@@ -6,13 +6,11 @@ from typing import Any
 
 from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number
-from definitions.queries import MODELS, Query
+from definitions.queries import BY_VERSION, MODELS, VERSION, Query
 
 FIRST = "longshort_time_to_first_token_seconds"
 NEXT = "longshort_inter_token_duration_seconds"
 STEP = "longshort_step_duration_seconds"
-BY_VERSION = "model, version"
-VERSION = "{{model}} {{version}}"
 HITS = MODELS.rate("longshort_cache_hits_total", by=BY_VERSION)
 MISSES = MODELS.rate("longshort_cache_misses_total", by=BY_VERSION)
 REUSED = MODELS.rate("longshort_reused_tokens_total", by=BY_VERSION)

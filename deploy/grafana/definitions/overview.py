@@ -6,7 +6,7 @@ from typing import Any
 
 from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number, states
-from definitions.queries import FAILURE, MODELS, PROCESSES, REFUSAL, WINDOW, Query
+from definitions.queries import BY_VERSION, FAILURE, MODELS, PROCESSES, REFUSAL, VERSION, WINDOW, Query
 
 CALLS = "longshort_requests_total"
 DURATION = "longshort_request_duration_seconds"
@@ -68,7 +68,7 @@ TRAFFIC = (
         "Calls by model",
         "Completed calls per second, by model and version. Calls that name no model have neither.",
         "reqps",
-        Query(MODELS.rate(CALLS, by="model, version"), "{{model}} {{version}}"),
+        Query(MODELS.rate(CALLS, by=BY_VERSION), VERSION),
         stacked=True,
     ),
     lines(
@@ -82,7 +82,7 @@ TRAFFIC = (
         "Failed, by version",
         "Share of calls with server errors. Roll back a new version that fails more often than the old one.",
         "percentunit",
-        Query(MODELS.share(CALLS, FAILURE, by="model, version"), "{{model}} {{version}}"),
+        Query(MODELS.share(CALLS, FAILURE, by=BY_VERSION), VERSION),
         line_at=0.01,
         alerts=["LongshortInternalErrors"],
     ),
@@ -123,7 +123,7 @@ LATENCY = (
         "Duration by version, 95 %",
         "19 of 20 calls on this version took no longer.",
         "s",
-        Query(MODELS.quantile(0.95, DURATION, by="model, version"), "{{model}} {{version}}"),
+        Query(MODELS.quantile(0.95, DURATION, by=BY_VERSION), VERSION),
         log=True,
     ),
     buckets(

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 WINDOW = "$__rate_interval"
 FAILURE = 'code=~"INTERNAL|UNKNOWN|UNAVAILABLE|DATA_LOSS"'
 REFUSAL = 'code="RESOURCE_EXHAUSTED"'
+# A line for each model version: what sums are taken by, and the legend.
+BY_VERSION = "model, version"
+VERSION = "{{model}} {{version}}"
 
 
 @dataclass(frozen=True)
