@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 
 namespace longshort::models {
 

@@ -22,7 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "models/device/kept_memory.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 #include "models/families/language_model/decoder.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/families/text_classifier/text_classifier_config.h"
