@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/requests/generation_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"
