@@ -1,4 +1,3 @@
-#include "models/families/describe.h"
 
 #include <algorithm>
 #include <numeric>

@@ -13,7 +13,6 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/families/describe.h"
 #include "models/families/family.h"
 
 namespace longshort::server {

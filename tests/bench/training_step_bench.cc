@@ -21,7 +21,7 @@
 #include "ATen/core/Reduction.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "models/device/kept_memory.h"
+#include "models/device/library.h"
 #include "models/families/family.h"
 #include "models/families/language_model/decoder.h"
 #include "models/families/language_model/language_model_config.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/families/describe.h"
 #include "models/families/family.h"
 #include "models/families/vil/vil_config.h"
 #include "tests/fuzz/require.h"

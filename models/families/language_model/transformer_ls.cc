@@ -11,7 +11,7 @@
 #include "models/families/language_model/backend.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/ops/layers/stored_tensor.h"
-#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

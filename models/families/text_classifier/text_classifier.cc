@@ -15,8 +15,7 @@
 #include "models/families/text_classifier/text_network.h"
 #include "models/gpu_backends.h"
 #include "models/images/image_preprocessor.h"
-#include "models/tokenizer/byte_level_bpe.h"
-#include "models/tokenizer/document_tokenizers.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

@@ -14,8 +14,8 @@
 #include "models/families/family_loader.h"
 #include "models/families/image_network.h"
 #include "models/families/vil/vil_config.h"
+#include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/positions.h"
 
 namespace longshort::models {
 namespace {

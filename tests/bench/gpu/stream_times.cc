@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
-#include "models/families/describe.h"
 #include "models/families/family.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "tests/bench/gpu/device_tools.h"

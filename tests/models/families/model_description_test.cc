@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "models/families/describe.h"
 #include "models/families/family.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/families/text_classifier/text_classifier_config.h"

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "models/families/describe.h"
 #include "models/families/family.h"
 
 namespace longshort::models::presets_test {

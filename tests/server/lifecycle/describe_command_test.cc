@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "tests/base/temporary_directory.h"
 
 namespace longshort::server::describe_command_test {

@@ -11,7 +11,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "models/families/load_model.h"
 #include "models/ops/layers/stored_tensor.h"
 #include "tests/base/status_matchers.h"
@@ -71,8 +71,9 @@ TEST_F(ToyFamily, IsLoadedAndServed) {
   const auto item = model.preprocessor->Convert(
       {.height = 4, .width = 4, .channels = 3, .values = absl::MakeConstSpan(first, pixels.numel())});
   ASSERT_THAT(item, IsOk());
+  const core::DynamicBatchingEngine::Options options;
   auto engine = core::DynamicBatchingEngine::Create(std::move(model.weights), *core::FairPool::Create(1),
-                                                    /*observer=*/nullptr, SystemClock(), {});
+                                                    /*observer=*/nullptr, SystemClock(), options);
   ASSERT_THAT(engine, IsOk());
   const auto listener = std::make_shared<core::RecordingClassificationListener>();
   ASSERT_THAT((*engine)->Classify({.context = {}, .item = *item}, listener), IsOk());
@@ -95,7 +96,8 @@ TEST_F(ToyFamily, IsDescribed) {
 
 TEST_F(ToyFamily, StandsBesideTheOthers) {
   directory_.Write("config.json", R"({"architecture": "tiny"})");
-  EXPECT_THAT(LoadModel(directory_.path(), {}).status().message(), HasSubstr("text_classifier, vil, cvt or toy"));
+  EXPECT_THAT(LoadModel(directory_.path(), {}).status().message(),
+              HasSubstr("one of language_model, text_classifier, vil, cvt, toy"));
 }
 
 }  // namespace longshort::models::toy_family_test
