@@ -62,10 +62,6 @@ void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t
   }
 }
 
-}  // namespace longshort::models::cpu
-
-namespace longshort::models::cpu {
-
 LONGSHORT_SELECT(void, MixLandmarks, (const LandmarkHead& head, const LandmarkOutput& output), (head, output))
 LONGSHORT_SELECT_ANY(int64_t, LandmarkGradientScratchFloats, (const LandmarkHead& head), (head))
 LONGSHORT_SELECT(void, DifferentiateLandmarks,
