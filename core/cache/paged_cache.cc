@@ -6,7 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 
 namespace longshort::core {
 namespace {

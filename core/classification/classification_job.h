@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/requests/classification_request.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/work_attributes.h"

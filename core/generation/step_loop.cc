@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/generation/sequence.h"
 
 namespace longshort::core {

@@ -55,7 +55,7 @@ class StepLoop {
     int64_t max_streams = 16;
     // The composition of a step; its max_rows * V floats are the logits' memory.
     StepPlanner::Options steps = {};
-    // Size of the cache, divided as core/cache/cache_pages.h says; its memory is committed as it is used. 0: the size
+    // Size of the cache, divided as core/cache/cache_grid.h says; its memory is committed as it is used. 0: the size
     // that max_streams sequences of any length need.
     int64_t cache_bytes = 0;
   };

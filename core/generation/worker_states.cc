@@ -1,6 +1,6 @@
 #include "core/generation/worker_states.h"
 
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 
 namespace longshort::core {
 namespace {

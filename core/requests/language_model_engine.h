@@ -11,8 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/cache/paged_cache.h"
-#include "core/requests/generation_request.h"
-#include "core/requests/scoring_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/session/session.h"
 #include "core/session/session_store.h"
 

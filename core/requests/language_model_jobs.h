@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/requests/generation_request.h"
 #include "core/requests/job.h"
 #include "core/requests/language_model_engine.h"
-#include "core/requests/scoring_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "core/sampling/stop_strings.h"

@@ -1,16 +1,42 @@
-// Chooses the next token of one generation from a row of logits (SamplingOptions in core/sampling/sampling_options.h).
+// Chooses the next token of one generation from a row of logits.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/sampling/sampling_options.h"
 
 namespace longshort::core {
+
+// The options that choose the next token of a generation. They apply to the logits in this order: logit bias,
+// repetition (prompt and generated tokens), frequency and presence (generated tokens), temperature, top-k, top-p,
+// min-p.
+struct SamplingOptions {
+  // 0 chooses the likeliest token; otherwise logits are divided by it. At least 0.
+  double temperature = 1.0;
+  // Keep the k likeliest tokens; 0 keeps all.
+  int64_t top_k = 0;
+  // Keep the likeliest tokens that together reach this probability, in (0, 1]; 1 keeps all.
+  double top_p = 1.0;
+  // Keep tokens at least this fraction as likely as the likeliest, in [0, 1]; 0 keeps all.
+  double min_p = 0.0;
+  // Divides positive and multiplies negative logits of tokens in the prompt or generated; over 0; 1 has no effect.
+  double repetition_penalty = 1.0;
+  // Subtracted per earlier generation of the token.
+  double frequency_penalty = 0.0;
+  // Subtracted once if the token was generated before.
+  double presence_penalty = 0.0;
+  // Pairs of a token and the amount added to its logit; each token at most once.
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  // Key of the counter-based generator, and the index of the completion within its request; the counter is the token's
+  // stream position.
+  uint64_t seed = 0;
+  uint32_t completion = 0;
+};
 
 // Philox4x32-10: random numbers as a function of a key and a counter (Salmon, Moraes, Dror, Shaw: "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011). Stateless, so the number at a stream position never depends on the steps that

@@ -1,7 +1,10 @@
 #include "models/device/library.h"
 
 #include <omp.h>
+#include <sys/types.h>
 
+#include <atomic>
+#include <cstddef>
 #include <new>
 #include <string>
 #include <system_error>
@@ -9,8 +12,10 @@
 #include <vector>
 
 #include "ATen/Parallel.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/freed_memory.h"
 #include "base/mutex.h"
 #include "c10/util/Exception.h"
 
@@ -22,6 +27,51 @@ thread_local int team_size = 1;
 
 // On a CPU, LibTorch has no exception type for this; only the allocator's text identifies it.
 constexpr std::string_view kNoMemory = "DefaultCPUAllocator: ";
+
+constexpr ssize_t kForever = -1;
+// How long new arenas keep unused pages.
+constexpr const char* kOfNewArenas = "arenas.dirty_decay_ms";
+
+std::string OfArena(size_t index) { return "arena." + std::to_string(index) + ".dirty_decay_ms"; }
+
+// Sets a time. Returns the previous one, or `milliseconds` if it is unknown.
+ssize_t Exchange(const std::string& name, ssize_t milliseconds) {
+  ssize_t before = milliseconds;
+  size_t bytes = sizeof(before);
+  mallctl(name.c_str(), &before, &bytes, &milliseconds, sizeof(milliseconds));
+  return before;
+}
+
+size_t Arenas() {
+  unsigned count = 0;
+  size_t bytes = sizeof(count);
+  mallctl("arenas.narenas", &count, &bytes, nullptr, 0);
+  return count;
+}
+
+Mutex kept_mutex;
+int kept_models ABSL_GUARDED_BY(kept_mutex) = 0;          // number of KeptMemory objects
+ssize_t new_arenas_before ABSL_GUARDED_BY(kept_mutex);    // setting before the first of them
+std::vector<ssize_t> before ABSL_GUARDED_BY(kept_mutex);  // of each arena; new arenas may exist by now
+
+std::atomic<int> models_in_use = 0;
+
+void Keep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(kept_mutex) {
+  new_arenas_before = Exchange(kOfNewArenas, kForever);
+  before.clear();
+  for (size_t index = 0; index < Arenas(); ++index) {
+    const ssize_t milliseconds = Exchange(OfArena(index), kForever);
+    // An arena that does not exist yet has no setting; it gets that of new arenas.
+    before.push_back(milliseconds == kForever ? new_arenas_before : milliseconds);
+  }
+}
+
+void KeepNoLonger() ABSL_EXCLUSIVE_LOCKS_REQUIRED(kept_mutex) {
+  Exchange(kOfNewArenas, new_arenas_before);
+  for (size_t index = 0; index < Arenas(); ++index) {
+    Exchange(OfArena(index), index < before.size() ? before[index] : new_arenas_before);
+  }
+}
 
 }  // namespace
 
@@ -76,6 +126,31 @@ absl::Status LibraryError(std::string_view doing, const std::exception& error) {
                          absl::StrContains(what, std::string(kNoMemory));
   return {no_memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal,
           absl::StrCat("LibTorch failed ", std::string(doing), ": ", what)};
+}
+
+KeptMemory::KeptMemory() {
+  if (mallctl == nullptr) return;
+  const MutexLock lock(kept_mutex);
+  if (kept_models++ == 0) Keep();
+}
+
+KeptMemory::~KeptMemory() {
+  if (mallctl == nullptr) return;
+  if (in_use_) --models_in_use;
+  const MutexLock lock(kept_mutex);
+  if (--kept_models == 0) KeepNoLonger();
+  ReturnFreedMemory();
+}
+
+void KeptMemory::Use() {
+  if (!in_use_) ++models_in_use;
+  in_use_ = true;
+}
+
+void KeptMemory::Rest() {
+  if (!in_use_) return;
+  in_use_ = false;
+  if (--models_in_use == 0 && mallctl != nullptr) ReturnFreedMemory();
 }
 
 }  // namespace longshort::models

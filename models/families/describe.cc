@@ -1,7 +1,9 @@
-#include "models/families/describe.h"
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -10,38 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "models/families/costs.h"
-#include "models/families/cvt/cvt_config.h"
-#include "models/families/language_model/language_model_config.h"
-#include "models/families/text_classifier/text_classifier_config.h"
-#include "models/families/vil/vil_config.h"
-#include "models/families/vil/vil_stages.h"
+#include "models/families/family.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {
 namespace {
-
-template <typename Config, absl::StatusOr<Config> (*parse)(std::string_view, const std::string&),
-          ModelDescription (*describe)(const Config&)>
-absl::StatusOr<ModelDescription> ParseAndDescribe(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const Config config, parse(text, name));
-  return describe(config);
-}
-
-struct Registration {
-  std::string_view architecture;  // in config.json
-  absl::StatusOr<ModelDescription> (*describe)(std::string_view text, const std::string& name);
-};
-
-// A new architecture needs one line here (docs/adding_a_model.md).
-constexpr Registration kRegistrations[] = {
-    {"language_model", ParseAndDescribe<LanguageModelConfig, ParseLanguageModelConfig, Describe>},
-    {"text_classifier", ParseAndDescribe<TextClassifierConfig, ParseTextClassifierConfig, Describe>},
-    {"vil", ParseAndDescribe<VilConfig, ParseVilConfig, Describe>},
-    {"cvt", ParseAndDescribe<CvtConfig, ParseCvtConfig, Describe>},
-};
 
 // For example "12,345,678".
 std::string Grouped(int64_t number) {
@@ -87,17 +64,23 @@ double ModelDescription::work() const {
                          [](double sum, const StageCost& stage) { return sum + stage.work(); });
 }
 
-void AddParameters(absl::Span<const TensorShape> tensors, std::vector<StageCost>& stages,
-                   const std::function<size_t(std::string_view name)>& stage_of) {
-  for (const TensorShape& tensor : tensors) stages[stage_of(tensor.name)].parameters += CountParameters({&tensor, 1});
+void AddParameters(absl::Span<const TensorShape> tensors, absl::Span<const std::pair<std::string, size_t>> prefixes,
+                   std::vector<StageCost>& stages) {
+  for (const TensorShape& tensor : tensors) {
+    const auto found = std::find_if(prefixes.begin(), prefixes.end(),
+                                    [&tensor](const auto& prefix) { return tensor.name.starts_with(prefix.first); });
+    const size_t stage = found == prefixes.end() ? stages.size() - 1 : found->second;
+    stages[stage].parameters += CountParameters({&tensor, 1});
+  }
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   std::vector<std::string_view> names;
-  for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
+  const std::vector<FamilyConfig> families = FamilyConfigs();
+  for (const FamilyConfig& family : families) names.push_back(family.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
-  return kRegistrations[architecture].describe(text, name);
+  return families[architecture].describe(text, name);
 }
 
 absl::Status NameClasses(std::string_view labels_text, const std::string& name, ModelDescription& description) {
@@ -137,43 +120,30 @@ constexpr std::string_view kIntroduction =
     R"(# config.json
 
 This page is the output of `longshort-server describe --fields`. Every model directory has a
-`config.json` of one of four families, which the field `architecture` names. Every field of the
-family is required, unless its meaning says "Absent". Unknown fields are refused.
+`config.json` of one family, which the field `architecture` names. Every field of the family is
+required, unless its meaning says "Absent". Unknown fields are refused.
 `longshort-server describe DIR` reads a `config.json` and prints what the model costs.
 )";
 
-std::string Section(std::string_view title, std::string_view first_column, std::string_view text,
-                    const std::vector<FieldDescription>& fields) {
-  std::string section = absl::StrCat("\n## ", std::string(title), "\n\n", std::string(text), "\n\n| ",
-                                     std::string(first_column), " | values | meaning |\n|---|---|---|\n");
-  for (const FieldDescription& field : fields) {
-    absl::StrAppend(&section, "| `", std::string(field.name), "` | ", field.values, " | ", std::string(field.help),
+std::string ToMarkdown(const ConfigSection& section) {
+  std::string text = absl::StrCat("\n## ", std::string(section.title), "\n\n", std::string(section.text), "\n\n| ",
+                                  std::string(section.first_column), " | values | meaning |\n|---|---|---|\n");
+  for (const FieldDescription& field : section.rows) {
+    absl::StrAppend(&text, "| `", std::string(field.name), "` | ", field.values, " | ", std::string(field.help),
                     " |\n");
   }
-  return section;
+  return text;
 }
 
 }  // namespace
 
 std::string ConfigPage() {
-  return absl::StrCat(
-      std::string(kIntroduction),
-      Section("Language model", "field", "The autoregressive Transformer-LS. Lengths are in tokens.",
-              LanguageModelFields()),
-      Section("Text classifier", "field",
-              "The classifiers of Long Range Arena, and the\n"
-              "[long-document encoder](models/long_document_encoder.md). Lengths are in tokens.",
-              TextClassifierFields()),
-      Section("ViL-LS", "field", "A classifier of images of one size.", VilFields()),
-      Section("Stages of ViL-LS", "letter",
-              "An architecture string has 3 or 4 stages with `_` between them. A stage is a list of letters, each\n"
-              "with a number, with commas between them: `l1,h3,d96,n1,s1,g1,p4,f7,a0,r8_l2,...`.",
-              VilStageAttributes()),
-      Section("CvT\\*-LS", "field", "A classifier of images of any size, with 1 to 16 stages.", CvtFields()),
-      Section("Preprocessing of images", "field", "The object `preprocessing` of ViL-LS and CvT\\*-LS.",
-              ImagePreprocessingFields()),
-      Section("Preprocessing of pixel sequences", "field",
-              "The object `preprocessing` of a text classifier with the tokenizer `pixels`.", PixelSequenceFields()));
+  std::string page(kIntroduction);
+  for (const FamilyConfig& family : FamilyConfigs()) {
+    for (const ConfigSection& section : family.sections) page += ToMarkdown(section);
+  }
+  return page + ToMarkdown({"Preprocessing of images", "field", "The object `preprocessing` of classifiers of images.",
+                            ImagePreprocessingFields()});
 }
 
 }  // namespace longshort::models

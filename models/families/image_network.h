@@ -55,15 +55,15 @@ ImageShape ShapeOf(const Config& config) {
           .width = config.preprocessing.crop_width};
 }
 
-// The properties of an image classifier, for LoadServedClassifier.
+// The properties of an image classifier, for LoadServedClassifier. `width` is the width of its features.
 template <typename Config>
-ClassifierInfo ImageClassifierInfo(std::string architecture, const Config& config,
+ClassifierInfo ImageClassifierInfo(std::string architecture, int64_t width, const Config& config,
                                    const std::vector<TensorShape>& tensors, const LoadOptions& options) {
   ClassifierInfo info;
   info.architecture = std::move(architecture);
   info.input = ClassifierInput::kImage;
   info.classes = config.classes;
-  info.width = config.stages.back().width;
+  info.width = width;
   info.parameters = CountParameters(tensors);
   info.channels = config.channels;
   if (options.gpus != nullptr) {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/device/kept_memory.h"
 #include "models/device/library.h"
 #include "models/gpu_backends.h"
 #include "models/ops/layers/linear.h"

@@ -1,5 +1,3 @@
-#include "models/tokenizer/byte_level_bpe.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -12,13 +10,60 @@
 #include "models/tokenizer/code_points.h"
 #include "models/tokenizer/token_spans.h"
 #include "models/tokenizer/tokenizer_json.h"
-#include "models/tokenizer/word_splitter.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {
 
 // Merging a word takes some 50 times its bytes.
 constexpr size_t kMaxWordBytes = size_t{1} << 20;
+
+// The end of the characters of one class that follow each other from `begin` on.
+size_t EndOfRun(std::string_view text, size_t begin, CodePointClass of, const CodePointClasses& classes) {
+  size_t end = begin;
+  while (end < text.size()) {
+    const CodePoint next = CodePointAt(text, end);
+    if (classes.Of(next.value) != of) break;
+    end += next.bytes;
+  }
+  return end;
+}
+
+// The length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of `text`; 0 if there is none.
+size_t ContractionLength(std::string_view text) {
+  if (text.size() < 2 || text[0] != '\'') return 0;
+  switch (text[1]) {
+    case 's':
+    case 't':
+    case 'm':
+    case 'd':
+      return 2;
+    case 'r':
+    case 'v':
+      return text.size() > 2 && text[2] == 'e' ? 3 : 0;
+    case 'l':
+      return text.size() > 2 && text[2] == 'l' ? 3 : 0;
+    default:
+      return 0;
+  }
+}
+
+// The end of the word that begins at `text[begin]`. GPT-2's words follow each other without gaps. They are the matches
+// of
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// REQUIRES: `text` is well-formed UTF-8, and `begin` is 0 or the end of a word, but not the text's.
+size_t EndOfWord(std::string_view text, size_t begin, const CodePointClasses& classes) {
+  if (const size_t contraction = ContractionLength(text.substr(begin)); contraction > 0) return begin + contraction;
+  // A word may have one space before it.
+  const size_t inner = begin + (text[begin] == ' ' && begin + 1 < text.size() ? 1 : 0);
+  const CodePointClass of = classes.Of(CodePointAt(text, inner).value);
+  if (of != CodePointClass::kSpace) return EndOfRun(text, inner, of, classes);
+  // The last space before another character belongs to the next word, unless it is the only one.
+  const size_t end = EndOfRun(text, inner, CodePointClass::kSpace, classes);
+  if (end == text.size()) return end;
+  const size_t last = end - CodePointBefore(text, end).bytes;
+  return last > begin ? last : end;
+}
 
 // The spaces at the ends of a token, which its offsets leave out.
 struct Spaces {
@@ -233,6 +278,27 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> LoadByteLevelBpe(std::string_view t
                         name, *padding_id, file.begin_id, file.end_id));
   }
   return std::make_unique<ByteLevelBpe>(std::move(file));
+}
+
+std::pair<int64_t, int64_t> KeptOfPair(int64_t first, int64_t second, int64_t limit) {
+  if (first + second <= limit) return {first, second};
+  const int64_t shorter = std::min({first, second, limit / 2});
+  const int64_t longer = limit - shorter;
+  return first > second ? std::pair(longer, shorter) : std::pair(shorter, longer);
+}
+
+DocumentBeginning JoinPair(const DocumentBeginning& first, const DocumentBeginning& second, int32_t separator_id,
+                           int64_t limit) {
+  const auto [kept_first, kept_second] = KeptOfPair(first.tokens, second.tokens, limit);
+  DocumentBeginning pair;
+  pair.tokens = first.tokens + second.tokens;
+  pair.ids.reserve(kept_first + kept_second);
+  pair.ids.insert(pair.ids.end(), first.ids.begin(), first.ids.begin() + kept_first - 1);
+  pair.ids.push_back(first.ids.back());
+  pair.ids.push_back(separator_id);
+  pair.ids.insert(pair.ids.end(), second.ids.begin() + 1, second.ids.begin() + kept_second - 1);
+  pair.ids.push_back(second.ids.back());
+  return pair;
 }
 
 }  // namespace longshort::models

@@ -1,5 +1,3 @@
-#include "models/tokenizer/document_tokenizers.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -12,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/text_lines.h"
 #include "models/tokenizer/token_spans.h"
-#include "models/tokenizer/vocabulary.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

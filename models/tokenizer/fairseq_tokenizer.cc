@@ -1,5 +1,3 @@
-#include "models/tokenizer/fairseq_tokenizer.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,7 +11,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "models/tokenizer/token_spans.h"
-#include "models/tokenizer/vocabulary.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

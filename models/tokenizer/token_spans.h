@@ -10,8 +10,8 @@
 
 namespace longshort::models {
 
-// The length of the first character of `text`, or of the longest part at its beginning that begins a character but does
-// not complete it, at least 1. REQUIRES: `text` is not empty.
+// The first character of `text`: its length. If the character is incomplete or invalid, `bytes` is the length of its
+// valid beginning, at least 1. REQUIRES: `text` is not empty.
 struct TextUnit {
   size_t bytes;
   bool is_character;

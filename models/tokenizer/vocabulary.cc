@@ -1,5 +1,3 @@
-#include "models/tokenizer/vocabulary.h"
-
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
@@ -8,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "base/text_lines.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

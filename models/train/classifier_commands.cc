@@ -9,8 +9,6 @@
 #include "absl/status/statusor.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/train/classifier_trainer.h"
-#include "models/train/command_options.h"
 #include "models/train/commands.h"
 #include "models/train/trainable_classifier.h"
 

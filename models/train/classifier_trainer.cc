@@ -1,5 +1,3 @@
-#include "models/train/classifier_trainer.h"
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/train/held_out_figures.h"
+#include "models/train/trainable_classifier.h"
 
 namespace longshort::models {
 namespace {

@@ -9,9 +9,14 @@
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
 #include "models/train/labelled_data.h"
-#include "models/train/text_encoding.h"
 
 namespace longshort::models {
+
+inline constexpr char kUtf8[] = "utf-8";
+
+// Converts `text` from `encoding`, a name that iconv knows, to UTF-8. Text that is UTF-8 already is only checked.
+// Errors: INVALID_ARGUMENT naming `name`, the line, and for text that is not UTF-8 the likely encoding.
+absl::StatusOr<std::string> ToUtf8(std::string text, const std::string& encoding, const std::string& name);
 
 // How texts and their labels stand in a file.
 struct TextFormat {

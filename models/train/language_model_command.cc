@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/train/command_options.h"
 #include "models/train/commands.h"
 #include "models/train/language_model_trainer.h"
 

@@ -16,7 +16,7 @@
 #include "c10/core/GradMode.h"
 #include "models/families/language_model/decoder.h"
 #include "models/families/language_model/language_model_config.h"
-#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/tokenizer/tokenizers.h"
 #include "models/train/model_writer.h"
 #include "models/train/starting_model.h"
 #include "models/train/training_text.h"

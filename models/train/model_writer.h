@@ -1,4 +1,4 @@
-// Writes a trained model as a model directory (weights/model_directory.h).
+// Writes a trained model as a model directory (weights/model_directory.h), with the settings of the run that made it.
 #pragma once
 
 #include <map>
@@ -9,9 +9,22 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "models/train/parameters.h"
-#include "models/train/run_settings.h"
 
 namespace longshort::models {
+
+// The settings and data that determine a run, by name. A run continues from its checkpoint, and replaces its model,
+// only if they are the same. The number of steps and the time limit are not among them: they may change.
+using RunSettings = std::map<std::string, std::string>;
+
+// Adds the fields of a config.json ("layers", "preprocessing.crop_height").
+void AddConfig(const std::string& json, RunSettings& settings);
+
+// One line per setting, and the reverse.
+std::string SettingsText(const RunSettings& settings);
+RunSettings ParseSettings(const std::string& text);
+
+// The settings that differ, for a message: "batch is 8 there and 16 here". "" if none does.
+std::string DifferenceOf(const RunSettings& there, const RunSettings& here);
 
 // A file of the model directory other than model.safetensors.
 struct ModelFile {

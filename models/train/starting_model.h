@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/train/model_writer.h"
 #include "models/train/parameters.h"
-#include "models/train/run_settings.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/model_directory.h"
 

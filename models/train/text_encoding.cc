@@ -1,5 +1,3 @@
-#include "models/train/text_encoding.h"
-
 #include <iconv.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
+#include "models/train/labelled_texts.h"
 #include "models/train/shown_labels.h"
 
 namespace longshort::models {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/tokenizer/sequence_pair.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/train/divided_data.h"
@@ -21,7 +22,7 @@
 #include "models/train/labelled_texts.h"
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
-#include "models/train/run_settings.h"
+#include "models/train/training_run.h"
 #include "models/weights/tensors.h"
 
 namespace longshort::models {
@@ -33,7 +34,7 @@ struct ClassifierData {
   std::vector<NamedParameter> begin;  // the weights that the run begins with; the others are random
   std::vector<ModelFile> files;       // of the model directory, except the weights
   RunSettings settings;               // the properties of model and data that determine a run
-  // A call of the client with a held-out example: the end of its command, and what is piped to it (next_steps.h).
+  // A call of the client with a held-out example: the end of its command, and what is piped to it (NextSteps).
   std::string call, input;
 };
 
@@ -63,7 +64,7 @@ class TrainableClassifier {
     at::Tensor targets;
     std::vector<at::Tensor> statistics;  // of batch normalisation; the same number of tensors in each call
   };
-  // The scores of training examples. `seed` and the draws' numbers determine how they are varied.
+  // The scores of training examples. Their variation depends only on `seed` and the draw's number.
   virtual Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
                        uint64_t seed) const = 0;
   // Moves the running statistics in `parameters` towards `statistics`, the mean over a step's calls of Train.
@@ -115,5 +116,20 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
 // the file and the problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation);
+
+// The trainer's options. Each step takes one batch.
+struct ClassifierTrainerOptions : RunOptions {
+  ClassifierTrainerOptions() { batch = 32; }
+
+  int64_t group = 8;           // examples that the model runs at once; batch normalisation uses their statistics
+  double label_smoothing = 0;  // fraction of a target's probability that is spread over all classes
+  // Decay per step of a running average of the weights (smaller in the first steps). The average is evaluated and
+  // written instead of the weights. 0: the weights are.
+  double average_decay = 0;
+};
+
+// Trains, and writes the model directory unless the run is stopped before its last step.
+// Errors: INVALID_ARGUMENT for options that contradict each other; those of TrainModel and of the file system.
+absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier);
 
 }  // namespace longshort::models

@@ -15,10 +15,10 @@
 #include "models/train/held_out_figures.h"
 #include "models/train/labelled_data.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/next_steps.h"
 #include "models/train/starting_model.h"
 #include "models/train/tokenised_texts.h"
 #include "models/train/trainable_classifier.h"
+#include "models/train/training_run.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "models/train/model_writer.h"
 #include "models/train/optimizer.h"
 #include "models/train/parameters.h"
-#include "models/train/run_settings.h"
 #include "models/train/terminal.h"
 
 namespace longshort::models {

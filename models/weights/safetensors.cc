@@ -260,6 +260,12 @@ absl::Status SafetensorsFile::ReadHeader() {
   return absl::OkStatus();
 }
 
+int64_t SafetensorsFile::Elements() const {
+  int64_t elements = 0;
+  for (const auto& [name, tensor] : tensors_) elements += tensor.bytes / DataTypeBytes(tensor.type);
+  return elements;
+}
+
 const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;

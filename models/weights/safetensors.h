@@ -64,6 +64,8 @@ class SafetensorsFile final {
   const StoredTensor* Find(std::string_view name) const;
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The number of elements of all tensors.
+  int64_t Elements() const;
   // The path, or the name given to Parse.
   const std::string& name() const { return name_; }
   // The whole file.

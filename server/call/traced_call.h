@@ -22,9 +22,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/requests/classification_request.h"
-#include "core/requests/generation_request.h"
-#include "core/requests/request_timings.h"
+#include "core/requests/classifier_engine.h"
+#include "core/requests/language_model_requests.h"
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
 #include "server/monitoring/call_trace.h"

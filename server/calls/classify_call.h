@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
-#include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "server/calls/call_parts.h"
 
 namespace longshort::server {

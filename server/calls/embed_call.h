@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "server/calls/call_parts.h"
 
 namespace longshort::server {

@@ -8,10 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/requests/generation_request.h"
-#include "core/requests/request_timings.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
-#include "core/sampling/sampling_options.h"
+#include "core/sampling/sampler.h"
 #include "core/session/session.h"
 #include "models/tokenizer/tokenizer.h"
 #include "server/calls/call_parts.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/registry/served_model.h"
-#include "core/requests/request_timings.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/session/session.h"
 #include "server/calls/call_parts.h"

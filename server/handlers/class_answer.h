@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "models/classifier.h"
 #include "server/calls/call_names.h"
 #include "server/calls/classify_call.h"

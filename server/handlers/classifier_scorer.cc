@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "models/tokenizer/sequence_pair.h"
+#include "models/tokenizer/tokenizers.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
 #include "server/handlers/embedding.h"

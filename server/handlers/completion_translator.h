@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "core/requests/generation_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "models/classifier.h"
 #include "server/calls/call_names.h"
 #include "server/calls/embed_call.h"

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
-#include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "models/classifier.h"
 #include "server/call/call_record.h"
 #include "server/calls/call_parts.h"

@@ -11,8 +11,7 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/families/costs.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "server/lifecycle/run.h"
 
 namespace longshort::server {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/generation/continuous_batching_engine.h"
 #include "core/schedule/fair_pool.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "server/monitoring/failure_log.h"
 
 namespace longshort::server {

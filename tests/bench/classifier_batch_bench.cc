@@ -23,7 +23,7 @@
 #include "absl/time/time.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "models/families/load_model.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "tests/bench/random_model.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "benchmark/benchmark.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "tests/core/fakes/stream_pages.h"

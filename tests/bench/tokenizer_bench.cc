@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "benchmark/benchmark.h"
-#include "models/tokenizer/byte_level_bpe.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {

@@ -6,8 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/requests/generation_request.h"
-#include "core/requests/scoring_request.h"
+#include "core/requests/language_model_requests.h"
 #include "models/model.h"
 
 namespace longshort {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/generation/continuous_batching_engine.h"
 #include "gtest/gtest.h"
 #include "tests/determinism/answer.h"

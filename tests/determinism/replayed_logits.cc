@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 
 namespace longshort {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "core/sampling/sampling_options.h"
+#include "core/sampling/sampler.h"
 
 namespace longshort {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/generation/continuous_batching_engine.h"
 #include "gtest/gtest.h"

@@ -205,4 +205,4 @@ def test_each_row_is_about_one_block() -> None:
 def test_every_block_of_commands_is_found() -> None:
     """None has a language that stands for another one, such as bash or shell."""
     languages = {block.language for page in PAGES for block in blocks_of(page)}
-    assert languages <= {"sh", "python", "", "cpp", "go", "java", "js", "json", "nginx", "yaml"}
+    assert languages <= {"sh", "python", "", "cmake", "cpp", "go", "java", "js", "json", "nginx", "yaml"}

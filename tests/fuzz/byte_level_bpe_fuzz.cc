@@ -10,8 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/tokenizer/byte_level_bpe.h"
-#include "models/tokenizer/sequence_pair.h"
+#include "models/tokenizer/tokenizers.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/families/costs.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "models/families/vil/vil_config.h"
 #include "tests/fuzz/require.h"
 

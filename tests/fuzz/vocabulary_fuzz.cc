@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/tokenizer/tokenizers.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -18,7 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"

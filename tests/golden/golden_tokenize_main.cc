@@ -19,9 +19,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "models/classifier.h"
-#include "models/tokenizer/byte_level_bpe.h"
-#include "models/tokenizer/document_tokenizers.h"
-#include "models/tokenizer/sequence_pair.h"
+#include "models/tokenizer/tokenizers.h"
 #include "nlohmann/json.hpp"
 
 ABSL_FLAG(std::string, tokenizer, "", "bytes_plus_one, listops_2020, listops_2021 or byte_level_bpe");

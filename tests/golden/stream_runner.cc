@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "tests/core/fakes/stream_pages.h"
 
 namespace longshort {

@@ -22,7 +22,7 @@
 #include "absl/time/time.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "models/families/load_model.h"

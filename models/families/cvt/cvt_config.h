@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"

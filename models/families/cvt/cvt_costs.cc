@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -58,11 +61,11 @@ std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t w
 
 std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width) {
   std::vector<StageCost> costs = WorkOf(config, height, width);
-  AddParameters(CvtTensors(config), costs, [&config](std::string_view name) {
-    size_t part = 0;
-    while (part < config.stages.size() && !name.starts_with(absl::StrCat("stages.", part, "."))) ++part;
-    return part;
-  });
+  std::vector<std::pair<std::string, size_t>> prefixes;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    prefixes.emplace_back(absl::StrCat("stages.", index, "."), index);
+  }
+  AddParameters(CvtTensors(config), prefixes, costs);
   return costs;
 }
 
@@ -81,4 +84,14 @@ ModelDescription Describe(const CvtConfig& config) {
           .stages = CvtCosts(config, height, width)};
 }
 
+namespace cvt {
+
+FamilyConfig Config() {
+  return {
+      .architecture = "cvt",
+      .describe = ParseAndDescribe<ParseCvtConfig>,
+      .sections = {{"CvT\\*-LS", "field", "A classifier of images of any size, with 1 to 16 stages.", CvtFields()}}};
+}
+
+}  // namespace cvt
 }  // namespace longshort::models

@@ -9,8 +9,9 @@
 #include "ATen/core/grad_mode.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/families/costs.h"
 #include "models/families/cvt/cvt_config.h"
+#include "models/families/family.h"
+#include "models/families/family_loader.h"
 #include "models/families/image_network.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
 #include "models/ops/layers/linear.h"
@@ -220,9 +221,15 @@ absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = CvtTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
-  return LoadServedClassifier(
-      ImageClassifierInfo("cvt", config, tensors, options), WidestHead(config), directory, options,
-      [&](const TensorSource& read) { return std::make_shared<ServedCvt>(config, MakeCvtNetwork(config, read)); });
+  return LoadServedClassifier(ImageClassifierInfo("cvt", config.stages.back().width, config, tensors, options),
+                              WidestHead(config), directory, options, [&](const TensorSource& read) {
+                                return std::make_shared<ServedCvt>(config, MakeCvtNetwork(config, read));
+                              });
 }
 
+namespace cvt {
+
+FamilyLoader Loader() { return {.architecture = "cvt", .load = LoadImages<LoadCvt>, .sizes = ImageSizes}; }
+
+}  // namespace cvt
 }  // namespace longshort::models

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/device/kept_memory.h"
 #include "models/device/library.h"
 #include "models/device/thread_choice.h"
 #include "models/families/language_model/backend.h"

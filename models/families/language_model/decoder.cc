@@ -4,8 +4,8 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/ops/causal_attention/causal_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/positions.h"
 
 namespace longshort::models {
 namespace {

@@ -13,7 +13,6 @@
 #include "models/device/pages.h"
 #include "models/families/language_model/backend.h"
 #include "models/families/language_model/gpu_decoder.h"
-#include "models/families/language_model/gpu_pages.h"
 #include "models/families/language_model/gpu_step.h"
 
 namespace longshort::models {

@@ -1,22 +1,70 @@
 // A language model in the form that its steps on a GPU use: weights, tables that depend on the weights alone, and the
-// layout of pages.
+// memory of cache pages.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/device/gpu_device.h"
+#include "models/device/gpu_memory.h"
 #include "models/device/model_gpu.h"
 #include "models/device/pages.h"
 #include "models/families/language_model/decoder.h"
-#include "models/families/language_model/gpu_pages.h"
 #include "models/families/language_model/gpu_step.h"
 #include "models/families/language_model/language_model_config.h"
+#include "models/model.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {
+
+// The memory of cache pages on a GPU:
+//
+//   window or segment page   as in models/device/pages.h
+//   open chunk page          for each layer: C rows of OpenRowFloats, float32
+//   (models/ops/causal_attention/cache_rows.h)
+
+// The layout of a page: `parts` consecutive parts of `rows` rows each.
+struct GpuPageLayout {
+  int64_t parts = 0;
+  int64_t rows = 0;
+  int64_t row_bytes = 0;
+
+  int64_t page_bytes() const { return parts * rows * row_bytes; }
+};
+
+// Pages of one kind, numbered from 0, and their access from the host. Thread: the worker's.
+class GpuPages final {
+ public:
+  // The device must outlive this object.
+  GpuPages(GpuDevice& device, const GpuPageLayout& layout) : device_(device), layout_(layout) {}
+
+  // Discards the previous pages. Errors: those of GpuDevice; then there are no pages.
+  absl::Status Allocate(int64_t pages);
+
+  int64_t page_bytes() const { return layout_.page_bytes(); }
+  // The device address of page 0.
+  char* data() const { return memory_.data(); }
+
+  // As in LanguageModelBackend.
+  absl::Status Copy(PageId from, PageId to);
+  absl::StatusOr<std::string> Read(PageId page, const PageRows& rows) const;
+  absl::Status Write(PageId page, std::string_view bytes);
+
+ private:
+  char* PageAt(PageId page) const { return memory_.data() + page * page_bytes(); }
+
+  GpuDevice& device_;
+  GpuPageLayout layout_;
+  GpuMemory memory_;
+  GpuMemory staging_;  // pinned, one page
+};
 
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 

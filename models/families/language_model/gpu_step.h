@@ -45,7 +45,7 @@ struct StepShape {
 //   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows);
 
-// The rows of a step that attend one by one, and those that attend in tiles, for each kind of shape.
+// Divides the rows of a step for each kind of shape: those that attend one by one, and those that attend in tiles.
 class StepTiles final {
  public:
   explicit StepTiles(const StepPlan& plan);

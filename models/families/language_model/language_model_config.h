@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 #include "models/model.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/tensors.h"

@@ -1,3 +1,7 @@
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/families/language_model/language_model_config.h"
@@ -45,7 +49,9 @@ ModelDescription Describe(const LanguageModelConfig& config) {
   description.cached_numbers = CachedNumbers(config);
   description.open_chunk_bytes = OpenChunkBytes(config);
   description.stages.push_back({.name = "embedding"});
+  std::vector<std::pair<std::string, size_t>> prefixes = {{"in_emb.", 0}};
   for (int64_t layer = 0; layer < config.layers; ++layer) {
+    prefixes.emplace_back(absl::StrCat("layers.", layer, "."), description.stages.size());
     StageCost cost = LayerCost(config);
     cost.name = absl::StrCat("layer ", layer + 1);
     cost.tokens = 1;
@@ -55,15 +61,18 @@ ModelDescription Describe(const LanguageModelConfig& config) {
   // The output embedding is the input embedding.
   description.stages.push_back(
       {.name = "output", .multiply_adds = static_cast<double>(config.vocabulary_size * config.model_width)});
-  AddParameters(LanguageModelTensors(config), description.stages, [&](std::string_view name) {
-    if (name == "in_emb.weight") return size_t{0};
-    size_t stage = 1;
-    while (stage <= static_cast<size_t>(config.layers) && !name.starts_with(absl::StrCat("layers.", stage - 1, "."))) {
-      ++stage;
-    }
-    return stage;
-  });
+  AddParameters(LanguageModelTensors(config), prefixes, description.stages);
   return description;
 }
 
+namespace language_model {
+
+FamilyConfig Config() {
+  return {.architecture = "language_model",
+          .describe = ParseAndDescribe<ParseLanguageModelConfig>,
+          .sections = {{"Language model", "field", "The autoregressive Transformer-LS. Lengths are in tokens.",
+                        LanguageModelFields()}}};
+}
+
+}  // namespace language_model
 }  // namespace longshort::models

@@ -67,7 +67,7 @@ class PageStorage final {
   const Element* ZeroPage(int64_t layer) const { return zero_page_.get() + layer * layout_.layer_elements(); }
 
   int64_t page_bytes() const { return layout_.template page_bytes<Element>(); }
-  // A page's memory, of page_bytes().
+  // Returns the memory of one page: page_bytes() bytes.
   char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
 
   // Writes row `row` of a page: the keys and values of all heads, [d] each.

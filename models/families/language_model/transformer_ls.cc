@@ -7,10 +7,11 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
+#include "models/families/family_loader.h"
 #include "models/families/language_model/backend.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/ops/layers/stored_tensor.h"
-#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {
@@ -197,4 +198,31 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& d
   return LoadFairseqTokenizer(unit, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
 }
 
+namespace language_model {
+
+absl::StatusOr<LoadedModel> Load(const ModelDirectory& directory, const LoadOptions& options, const ImageLimits&) {
+  LoadedLanguageModel loaded;
+  LS_ASSIGN_OR_RETURN(loaded.weights, LoadLanguageModel(directory, options));
+  LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory));
+  return loaded;
+}
+
+absl::StatusOr<WeightSizes> Sizes(const ModelDirectory& directory, const LoadOptions& options) {
+  const int64_t elements = directory.weights.Elements();
+  // int8 is read in float32, and packed at the end.
+  const std::string read_as = options.precision == "int8" ? "fp32" : options.precision;
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                      ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  // In every precision, positions and the rows of the embedding are float32.
+  const int64_t positions = WeightBytes(config.PositionTableElements(), "fp32");
+  const int64_t embedding =
+      options.precision == "fp32" ? 0 : WeightBytes(config.vocabulary_size * config.model_width, "fp32");
+  const int64_t bytes = WeightBytes(elements, options.precision) + positions + embedding;
+  return WeightSizes{
+      .loading_bytes = WeightBytes(elements, read_as) + positions + embedding, .host_bytes = bytes, .gpu_bytes = bytes};
+}
+
+FamilyLoader Loader() { return {.architecture = "language_model", .load = Load, .sizes = Sizes}; }
+
+}  // namespace language_model
 }  // namespace longshort::models

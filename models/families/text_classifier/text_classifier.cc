@@ -8,13 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "models/families/family_loader.h"
 #include "models/families/served_classifier.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_layer.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/gpu_backends.h"
-#include "models/tokenizer/byte_level_bpe.h"
-#include "models/tokenizer/document_tokenizers.h"
+#include "models/images/image_preprocessor.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
 namespace {
@@ -232,4 +233,26 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextCla
   return nullptr;
 }
 
+namespace text_classifier {
+
+absl::StatusOr<LoadedModel> Load(const ModelDirectory& directory, const LoadOptions& options,
+                                 const ImageLimits& image_limits) {
+  LoadedClassifier loaded;
+  LS_ASSIGN_OR_RETURN(loaded.weights, LoadTextClassifier(directory, options));
+  LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
+  if (loaded.weights.info().input == ClassifierInput::kPixelSequence) {
+    LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
+                        ParseTextClassifierConfig(directory.config_text, directory.config_path()));
+    loaded.preprocessor = MakePixelSequencePreprocessor(config.preprocessing, image_limits);
+  }
+  return loaded;
+}
+
+absl::StatusOr<WeightSizes> Sizes(const ModelDirectory& directory, const LoadOptions& options) {
+  return ClassifierSizes(directory, options, /*packs=*/options.precision != "fp32");
+}
+
+FamilyLoader Loader() { return {.architecture = "text_classifier", .load = Load, .sizes = Sizes}; }
+
+}  // namespace text_classifier
 }  // namespace longshort::models

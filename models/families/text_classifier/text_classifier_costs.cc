@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -100,7 +103,9 @@ ModelDescription Describe(const TextClassifierConfig& config) {
   description.task = TaskOf(config);
   description.classes = config.classes;
   description.stages.push_back(embedding);
+  std::vector<std::pair<std::string, size_t>> prefixes = {{"model.embeddings.", 0}, {"model.cls_embed", 0}};
   for (int64_t layer = 0; layer < config.layers; ++layer) {
+    prefixes.emplace_back(TextLayerPrefix(config, layer), description.stages.size());
     const int64_t cls = JoinsCls(config, layer) ? 1 : 0;
     StageCost cost = LayerCost(config, tokens, cls);
     cost.name = absl::StrCat("layer ", layer + 1);
@@ -112,14 +117,23 @@ ModelDescription Describe(const TextClassifierConfig& config) {
   }
   description.stages.push_back(HeadCost(config, tokens));
   // Tied layers share their tensors, which count in the first layer.
-  AddParameters(TextClassifierTensors(config), description.stages, [&](std::string_view name) {
-    if (name.starts_with("model.embeddings.") || name == "model.cls_embed") return size_t{0};
-    size_t stage = 1;
-    while (stage <= static_cast<size_t>(config.layers) && !name.starts_with(TextLayerPrefix(config, stage - 1)))
-      ++stage;
-    return stage;
-  });
+  AddParameters(TextClassifierTensors(config), prefixes, description.stages);
   return description;
 }
 
+namespace text_classifier {
+
+FamilyConfig Config() {
+  return {.architecture = "text_classifier",
+          .describe = ParseAndDescribe<ParseTextClassifierConfig>,
+          .sections = {
+              {"Text classifier", "field",
+               "The classifiers of Long Range Arena, and the\n"
+               "[long-document encoder](models/long_document_encoder.md). Lengths are in tokens.",
+               TextClassifierFields()},
+              {"Preprocessing of pixel sequences", "field",
+               "The object `preprocessing` of a text classifier with the tokenizer `pixels`.", PixelSequenceFields()}}};
+}
+
+}  // namespace text_classifier
 }  // namespace longshort::models

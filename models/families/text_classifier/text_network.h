@@ -38,8 +38,8 @@ struct TextNetwork {
   // A pair as one document. REQUIRES: config.JoinsPairs(), and `second` has an id other than padding_id.
   std::vector<int32_t> Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const;
 
-  // A row of `output` for each item, or for each document if it has no logits: float32. `attention` attends in these
-  // documents. REQUIRES: there are classes, or the output has no logits.
+  // Returns one row for each item, or for each document if `output` has no logits: float32. `attention` attends in
+  // these documents. REQUIRES: there are classes, or the output has no logits.
   at::Tensor Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const;
   // The same with CpuItemAttention. Differentiable.
   at::Tensor Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const;

@@ -9,7 +9,6 @@
 #include "models/ops/full_attention/full_attention.h"
 #include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/positions.h"
 
 namespace longshort::models {
 namespace {

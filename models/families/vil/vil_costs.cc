@@ -1,8 +1,11 @@
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/families/vil/vil_config.h"
+#include "models/families/vil/vil_stages.h"
 
 namespace longshort::models {
 namespace {
@@ -59,11 +62,11 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
                    .multiply_adds = static_cast<double>(channels * config.classes),
                    .normed_elements = static_cast<double>(pooled * channels)});
 
-  AddParameters(VilTensors(config), costs, [&config](std::string_view name) {
-    size_t part = 0;
-    while (part < config.stages.size() && !name.starts_with(absl::StrCat("layer", part + 1, "."))) ++part;
-    return part;
-  });
+  std::vector<std::pair<std::string, size_t>> prefixes;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    prefixes.emplace_back(absl::StrCat("layer", index + 1, "."), index);
+  }
+  AddParameters(VilTensors(config), prefixes, costs);
   return costs;
 }
 
@@ -75,4 +78,17 @@ ModelDescription Describe(const VilConfig& config) {
           .stages = VilCosts(config)};
 }
 
+namespace vil {
+
+FamilyConfig Config() {
+  return {.architecture = "vil",
+          .describe = ParseAndDescribe<ParseVilConfig>,
+          .sections = {{"ViL-LS", "field", "A classifier of images of one size.", VilFields()},
+                       {"Stages of ViL-LS", "letter",
+                        "An architecture string has 3 or 4 stages with `_` between them. A stage is a list of letters, "
+                        "each\nwith a number, with commas between them: `l1,h3,d96,n1,s1,g1,p4,f7,a0,r8_l2,...`.",
+                        VilStageAttributes()}}};
+}
+
+}  // namespace vil
 }  // namespace longshort::models

@@ -10,11 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
+#include "models/families/family_loader.h"
 #include "models/families/image_network.h"
 #include "models/families/vil/vil_config.h"
+#include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/positions.h"
 
 namespace longshort::models {
 namespace {
@@ -213,11 +214,21 @@ absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
-  ClassifierInfo info = ImageClassifierInfo("vil", config, tensors, options);
+  ClassifierInfo info = ImageClassifierInfo("vil", config.stages.back().width, config, tensors, options);
   info.has_cls = !config.PoolsAllTokens();
   return LoadServedClassifier(std::move(info), WidestHead(config), directory, options, [&](const TensorSource& read) {
     return std::make_shared<ServedVil>(config, MakeVilNetwork(config, read));
   });
 }
 
+namespace vil {
+
+absl::StatusOr<WeightSizes> Sizes(const ModelDirectory& directory, const LoadOptions& options) {
+  LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
+  return ClassifierSizes(directory, options, /*packs=*/true, VilKernelBiasElements(config));
+}
+
+FamilyLoader Loader() { return {.architecture = "vil", .load = LoadImages<LoadVil>, .sizes = Sizes}; }
+
+}  // namespace vil
 }  // namespace longshort::models

@@ -1,5 +1,6 @@
 #include "models/ops/causal_attention/causal_attention.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ATen/Functions.h"
@@ -80,6 +81,20 @@ at::Tensor CausalAttention(const at::Tensor& queries, const at::Tensor& window_k
       at::matmul(probabilities.narrow(3, 0, window_columns), window_values.transpose(1, 2)) +
       at::matmul(probabilities.narrow(3, window_columns, chunk_scores.size(3)), chunk_values.transpose(1, 2));
   return mixed.transpose(1, 2).flatten(2);
+}
+
+at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t count, int64_t clamp) {
+  constexpr int64_t kRows = 4096;  // at a time, since doubles take several times the memory of the result
+  at::Tensor positions = at::arange(count, inverse_frequencies.options().dtype(at::kDouble));
+  if (clamp > 0) positions = positions.clamp_max(clamp);
+  const at::Tensor frequencies = inverse_frequencies.to(at::kDouble);
+  at::Tensor table = at::empty({count, 2 * frequencies.size(0)}, inverse_frequencies.options());
+  for (int64_t first = 0; first < count; first += kRows) {
+    const int64_t rows = std::min(kRows, count - first);
+    const at::Tensor angles = at::outer(positions.narrow(0, first, rows), frequencies);
+    table.narrow(0, first, rows).copy_(at::cat({angles.sin(), angles.cos()}, 1));
+  }
+  return table;
 }
 
 }  // namespace longshort::models

@@ -31,4 +31,9 @@ at::Tensor CausalAttention(const at::Tensor& queries, const at::Tensor& window_k
                            const at::Tensor& chunk_keys, const at::Tensor& chunk_values, int64_t visible,
                            int64_t chunk_size, int64_t rank, const RelativePositions& positions);
 
+// S(min(p, clamp)) for p = 0 .. count-1; a clamp below 1 has no effect.
+//   inverse_frequencies  [d/2], as stored with the weights
+//   returns              [count, d], of the same type, on the same device
+at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t count, int64_t clamp);
+
 }  // namespace longshort::models

@@ -30,8 +30,8 @@ LS_INLINE void Load(const BFloat16* from, Register& to) {
   __builtin_memcpy(&to, &bits, sizeof(to));
 }
 
-// Loads part `part` of two Lanes. The second begins `distance` after the first, or shares its 32-bit words
-// (kChannelsInPairs).
+// Loads part `part` of two Lanes. `second` begins `distance` after `first`. With kChannelsInPairs, both lie in
+// the halves of the same 32-bit words.
 LS_INLINE void LoadPair(const float* from, int64_t distance, int64_t part, Register& first, Register& second) {
   Load(from + part * kRegisterFloats, first);
   Load(from + distance + part * kRegisterFloats, second);

@@ -92,7 +92,7 @@ struct MetPage {
   const BFloat16* keys = nullptr;
   const BFloat16* values = nullptr;
   int64_t first = 0;  // its first key's place on the grid
-  Range met;          // the places of keys that some query meets
+  Range met;          // the range of keys that at least one query sees
 };
 
 // Consecutive pages that are folded together, and their values in pairs of keys: [tiles of keys][tiles of channels] of

@@ -86,7 +86,7 @@ struct DocumentLayerKernels {
   //   keys, values  [width][kBlockRows]
   void (*add_to_cls)(const DocumentLayer& layer, const float* query, const float* keys, const float* values,
                      int64_t rows, bool first, float* sums, float* scratch);
-  // The layer's output of the CLS row, in place, from `count` sums, ClsSumsFloats apart, and its own key and value.
+  // Replaces `cls` by the layer's output, from its own key and value and `count` sums, ClsSumsFloats floats apart.
   void (*finish_cls)(const DocumentLayer& layer, const float* query, const float* key, const float* value,
                      const float* sums, int64_t count, float* cls, float* scratch);
 };

@@ -14,6 +14,20 @@
 namespace longshort::models {
 namespace {
 
+// Non-negative offsets along one axis of `queries` positions to keys at -margin .. queries + margin - 1.
+//   returns  [queries, queries + 2 * margin], int64
+at::Tensor Offsets(int64_t queries, int64_t margin, const at::Device& device) {
+  const at::TensorOptions integers = at::TensorOptions(at::kLong).device(device);
+  const at::Tensor keys = at::arange(-margin, queries + margin, integers);
+  return at::arange(queries, integers).unsqueeze(1) - keys + (margin + queries - 1);
+}
+
+// rows * factor + columns for all pairs of places in squares whose axes have these offsets.
+at::Tensor PairIndex(const at::Tensor& offsets, int64_t factor) {
+  const at::Tensor rows = offsets.unsqueeze(1).unsqueeze(3), columns = offsets.unsqueeze(0).unsqueeze(2);
+  return (rows * factor + columns).flatten(2, 3).flatten(0, 1);
+}
+
 int64_t Segments(int64_t length, int64_t side) { return (length + side - 1) / side; }
 
 // For each segment, the positions along one axis of its `count` places from `first` on: [segments, count].
@@ -153,6 +167,20 @@ at::Tensor AttendGrids(const RowsToAttend& rows, const TokenGrid& grid, const Wi
     }
   });
   return attended;
+}
+
+at::Tensor WindowBiasIndex(int64_t window_size, const at::Device& device) {
+  if (window_size == 1) return at::zeros({1, 9}, at::TensorOptions(at::kLong).device(device));
+  const int64_t margin = window_size / 2;
+  return PairIndex(Offsets(window_size, margin, device), 2 * margin + window_size);
+}
+
+at::Tensor GridBiasIndex(int64_t side, const at::Device& device) {
+  return PairIndex(Offsets(side, 0, device), 2 * side - 1);
+}
+
+at::Tensor BiasOfPairs(const at::Tensor& table, const at::Tensor& index) {
+  return table.t().index_select(1, index.flatten()).unflatten(1, index.sizes());
 }
 
 }  // namespace longshort::models

@@ -52,7 +52,7 @@ struct RelativeBias {
   int head_step;
   int origin, row_step, column_step;
 };
-// The bias of windows, from the table that models/ops/layers/positions.h defines.
+// The bias of windows, from the table that models/ops/grid_attention/grid_attention.h defines.
 //   table  [positions, heads]
 inline RelativeBias WindowBias(const float* table, int heads, int side) {
   RelativeBias bias = {};

@@ -10,8 +10,7 @@
 #include "models/ops/document_attention/document_attention.h"
 #include "models/ops/document_attention/document_functions.h"
 #include "models/ops/grid_attention/grid_attention.h"
-#include "models/ops/landmarks/landmarks.h"
-#include "models/ops/layers/positions.h"
+#include "models/ops/landmarks/dynamic_projection.h"
 
 namespace longshort::models {
 namespace {

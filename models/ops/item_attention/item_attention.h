@@ -35,7 +35,7 @@ struct RowsToAttend {
 // A bias on the window scores of grids.
 struct WindowBias {
   at::Tensor table;  // [positions, heads], float32 on GPUs; undefined: none
-  at::Tensor index;  // WindowBiasIndex (positions.h), if there is a table
+  at::Tensor index;  // WindowBiasIndex (grid_attention.h), if there is a table
   // BiasOfPairs of them WithVectorBehind (grid_attention.h), if it was made before, for serving on the CPU.
   at::Tensor for_kernel = {};
 };

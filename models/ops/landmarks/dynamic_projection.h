@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/item_attention/item_attention.h"
 
 namespace longshort::models {
 
@@ -19,6 +22,15 @@ at::Tensor ProjectionWeights(const at::Tensor& logits, int64_t heads, int64_t ch
 //   rows     [batch, chunks * chunk, heads * head_dim]
 //   returns  [batch, chunks * rank, heads * head_dim], vector j = chunk * rank + t
 at::Tensor MixChunks(const at::Tensor& weights, const at::Tensor& rows);
+
+// Mixes the rows of each document on the CPU, with a gradient of its own, each head in its own channels, with a softmax
+// of its logits over the rows.
+//   logits  [rows, heads * R]
+//   tokens  [rows, d]
+//   returns [documents, R, d], not normalised
+// REQUIRES: HaveVectorHeads(heads, tokens.keys).
+RowKeyValues MixDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads, const at::Tensor& logits,
+                          const RowKeyValues& tokens);
 
 }  // namespace longshort::models
 

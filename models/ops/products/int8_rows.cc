@@ -17,8 +17,8 @@ constexpr int64_t kOutputs = 16, kVectors = kPanelOutputs / kOutputs;
 constexpr int kTileRows = 6;
 constexpr float kLargest = 127;
 
-// sums += the products of four unsigned and four signed bytes in each of 16 words. GCC 12 copies the sums of the
-// intrinsic to the stack.
+// sums += the products of four unsigned and four signed bytes in each of 16 words. Inline assembly, because GCC
+// 12 spills the intrinsic's sums to the stack.
 LS_INLINE void AddProducts(const __m512i& unsigned_bytes, const __m512i& signed_bytes, __m512i& sums) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }

@@ -26,7 +26,7 @@ constexpr int64_t kIdlePolls = 50;
 // Minimum interval between reports of closed connections.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
 // gRPC usually destroys a connection with many calls within this time. Then its memory is returned to the system;
-// otherwise the allocator would keep it, as it does for the models' batches (models/device/kept_memory.h). On a busy
+// otherwise the allocator would keep it, as it does for the models' batches (models/device/library.h). On a busy
 // machine gRPC takes longer, and the memory is returned again, for as long as gRPC has the connection.
 constexpr absl::Duration kMemoryReturnDelay = absl::Seconds(2);
 constexpr absl::Duration kLongestClosing = absl::Minutes(1);

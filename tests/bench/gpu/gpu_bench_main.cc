@@ -13,7 +13,7 @@
 #include "base/option_table.h"
 #include "base/status_macros.h"
 #include "models/device/library.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "tests/bench/gpu/classifier_times.h"
 #include "tests/bench/gpu/peaks.h"
 #include "tests/bench/gpu/stream_times.h"

@@ -9,10 +9,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
-#include "models/families/costs.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "tests/bench/gpu/device_tools.h"
 

@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

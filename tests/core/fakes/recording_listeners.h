@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/requests/generation_request.h"
 #include "core/requests/language_model_engine.h"
-#include "core/requests/scoring_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/sampling/log_probabilities.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/end_signal.h"

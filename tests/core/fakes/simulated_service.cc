@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/generation/continuous_batching_engine.h"
 #include "core/generation/worker_states.h"
 #include "core/requests/language_model_jobs.h"

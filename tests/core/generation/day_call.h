@@ -12,10 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "core/requests/generation_request.h"
+#include "core/requests/language_model_requests.h"
 #include "core/requests/request_context.h"
-#include "core/requests/scoring_request.h"
-#include "core/sampling/sampling_options.h"
+#include "core/sampling/sampler.h"
 #include "core/session/session.h"
 #include "tests/core/fakes/simulated_service.h"
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_tokenizer.h"
 #include "tests/core/fakes/live_heap.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/requests/request_timings.h"
+#include "core/requests/language_model_requests.h"
 
 namespace longshort::core::prompt_pieces_test {
 

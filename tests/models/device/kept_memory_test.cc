@@ -1,5 +1,3 @@
-#include "models/device/kept_memory.h"
-
 #include <sys/types.h>
 
 #include <fstream>
@@ -8,6 +6,7 @@
 
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
+#include "models/device/library.h"
 
 extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
 

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "models/families/costs.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "models/families/costs.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 
 namespace longshort::models::presets_test {
 

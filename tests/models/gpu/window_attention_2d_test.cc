@@ -95,7 +95,7 @@ class Problem final {
   Rows FirstToken(const Rows& rows) const {
     return {.data = static_cast<Element*>(rows.data) + model_.globals * rows.stride, .stride = rows.stride};
   }
-  // The row of ViL's table (models/ops/layers/positions.h).
+  // The row of ViL's table (models/ops/grid_attention/grid_attention.h).
   double Bias(int head, int dy, int dx) const {
     if (!model_.bias) return 0;
     const int side = model_.side, half = side / 2;

@@ -9,7 +9,6 @@
 #include "models/ops/document_attention/document_attention.h"
 #include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/landmarks/dynamic_projection.h"
-#include "models/ops/layers/positions.h"
 #include "tests/models/ops/factory_calls.h"
 
 namespace longshort::models::devices_test {

@@ -12,7 +12,6 @@
 #include "gtest/gtest.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/item_attention/cpu_item_attention.h"
-#include "models/ops/layers/positions.h"
 #include "tests/models/ops/instruction_set_name.h"
 
 namespace longshort::models::grid_attention_test {

@@ -4,7 +4,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 #include "models/families/vil/vil_config.h"
-#include "models/ops/layers/positions.h"
+#include "models/ops/grid_attention/grid_attention.h"
 
 namespace longshort::models::position_bias_test {
 

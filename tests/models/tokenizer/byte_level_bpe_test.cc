@@ -1,5 +1,3 @@
-#include "models/tokenizer/byte_level_bpe.h"
-
 #include <ctime>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/tokenizer/code_points.h"
+#include "models/tokenizer/tokenizers.h"
 #include "nlohmann/json.hpp"
 #include "tests/models/tokenizer/byte_level_bpe_file.h"
 

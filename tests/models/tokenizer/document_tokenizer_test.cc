@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/tokenizer/document_tokenizers.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models::document_tokenizer_test {
 

@@ -1,10 +1,9 @@
-#include "models/tokenizer/fairseq_tokenizer.h"
-
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models::fairseq_tokenizer_test {
 

@@ -1,10 +1,9 @@
-#include "models/tokenizer/sequence_pair.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models::sequence_pair_test {
 

@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/tokenizer/byte_level_bpe.h"
+#include "models/tokenizer/tokenizers.h"
 #include "nlohmann/json.hpp"
 
 namespace longshort::models::tokenizer_json_test {

@@ -1,9 +1,8 @@
-#include "models/tokenizer/vocabulary.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models::tokenizer_vocabulary_test {
 

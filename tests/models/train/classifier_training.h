@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "models/train/classifier_trainer.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/model_directory.h"
 #include "tests/models/train/trained_weights.h"

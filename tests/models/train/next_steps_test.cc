@@ -1,10 +1,9 @@
-#include "models/train/next_steps.h"
-
 #include <cstdlib>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/train/training_run.h"
 #include "tests/models/train/training_folder.h"
 
 namespace longshort::models::next_steps_test {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/tokenizer/tokenizers.h"
 
 namespace longshort::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/families/describe.h"
+#include "models/families/family.h"
 #include "server/lifecycle/run.h"
 #include "tests/base/temporary_directory.h"
 

@@ -3,8 +3,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/costs.h"
 #include "models/families/cvt/cvt_config.h"
+#include "models/families/family.h"
 
 namespace longshort::models::cvt_costs_test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

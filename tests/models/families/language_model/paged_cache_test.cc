@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/families/language_model/random_decoder.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -9,7 +9,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
-#include "core/cache/cache_pages.h"
+#include "core/cache/cache_grid.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/families/language_model/decoder.h"

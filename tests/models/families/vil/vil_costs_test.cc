@@ -3,7 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 #include "models/families/vil/vil_config.h"
 
 namespace longshort::models::vil_costs_test {

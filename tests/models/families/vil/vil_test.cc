@@ -6,7 +6,7 @@
 #include "ATen/core/Tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/families/costs.h"
+#include "models/families/family.h"
 #include "models/families/vil/vil_config.h"
 #include "models/families/vil/vil_network.h"
 #include "models/ops/layers/stored_tensor.h"

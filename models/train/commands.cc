@@ -1,4 +1,4 @@
-#include "models/train/command_options.h"
+#include "models/train/commands.h"
 
 #include <filesystem>
 #include <system_error>
