@@ -83,9 +83,10 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
             {0, kMaxSteps});
   table.Add("weight-decay", "X", "AdamW's weight decay. It applies only to matrices and kernels.",
             &optimizer.weight_decay, {0, 1000});
-  table.Add("held-out-interval", "N",
-            "Steps between evaluations on the held-out data, of which the best one's weights are written; 0: none.",
+  table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
+  table.AddSwitch("keep-best", "Write the weights with the best evaluation on the held-out data, not the last ones.",
+                  &loop.keep_best);
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }
 

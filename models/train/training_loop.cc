@@ -31,7 +31,7 @@ struct BestWeights {
   std::vector<NamedParameter> weights;
 
   bool IsWorseThan(const HeldOutResult& other) const {
-    return step == 0 || other.score > score || (other.score == score && other.loss < loss);
+    return step == 0 || std::isnan(score) || other.score > score || (other.score == score && other.loss < loss);
   }
 };
 
@@ -137,7 +137,8 @@ class TrainingLoop final {
       LS_RETURN_IF_ERROR(Step(progress));
       last = IsDone();
       if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
-        KeepIfBest(Evaluate(progress));
+        const HeldOutResult result = Evaluate(progress);
+        if (options_.keep_best) KeepIfBest(result);
       }
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
@@ -151,11 +152,9 @@ class TrainingLoop final {
     TrainingResult result{.done = true, .held_out = {}};
     if (options_.held_out_interval == 0) return result;
     result.held_out = Evaluate(progress);
-    if (state_.best.step == 0 || state_.best.IsWorseThan(result.held_out)) return result;
+    if (!options_.keep_best || state_.best.step == 0 || state_.best.IsWorseThan(result.held_out)) return result;
     absl::FPrintF(stderr, "step %d was better on the held-out data: its weights are written\n", state_.best.step);
-    for (size_t i = 0; i < state_.best.weights.size(); ++i) {
-      task_.result()[i].value.detach().copy_(state_.best.weights[i].value);
-    }
+    SetResult(state_.best.weights);
     result.held_out = task_.HeldOut();
     return result;
   }
@@ -175,6 +174,20 @@ class TrainingLoop final {
     HeldOutResult result = task_.HeldOut();
     progress.ReportHeldOut(state_.steps_done, result.figures);
     return result;
+  }
+
+  void SetResult(const std::vector<NamedParameter>& weights) {
+    for (size_t i = 0; i < weights.size(); ++i) task_.result()[i].value.detach().copy_(weights[i].value);
+  }
+
+  // The held-out data may be others than before the stop.
+  void EvaluateBestAgain() {
+    const std::vector<NamedParameter> last = CopiesOf(task_.result());
+    SetResult(state_.best.weights);
+    const HeldOutResult result = task_.HeldOut();
+    state_.best.score = result.score;
+    state_.best.loss = result.loss;
+    SetResult(last);
   }
 
   void KeepIfBest(const HeldOutResult& result) {
@@ -251,7 +264,10 @@ class TrainingLoop final {
     LS_RETURN_IF_ERROR(loaded);
     state_.steps_done = state.steps_done;
     state_.seconds = state.seconds;
-    state_.best = std::move(state.best);
+    if (options_.keep_best && state.best.step > 0) {
+      state_.best = std::move(state.best);
+      EvaluateBestAgain();
+    }
     absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
     if (const int64_t total = options_.optimizer.total_steps; !IsTimed() && state.total_steps != total) {
       absl::FPrintF(stderr, "the run has %d steps now instead of %d; the learning rate follows the new number\n", total,

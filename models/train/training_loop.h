@@ -17,6 +17,7 @@ namespace longshort::models {
 struct LoopOptions {
   OptimizerOptions optimizer;
   int64_t held_out_interval = 500;  // steps between evaluations on the held-out data; 0: never
+  bool keep_best = false;           // whether the weights of the best evaluation are written, not the last ones
   int64_t checkpoint_interval = 100;
   // Step after which the run saves its checkpoint and stops; at once if that step was passed. 0: the last step.
   int64_t stop_after_steps = 0;
@@ -65,10 +66,10 @@ RunSettings SettingsOf(const OptimizerOptions& optimizer);
 // Checks before a run that it can write its checkpoint. Errors: INVALID_ARGUMENT naming the option.
 absl::Status CheckCheckpoint(const LoopOptions& options);
 
-// Runs `task` to the last step, to the time limit or to stop_after_steps. If an earlier evaluation on the held-out data
-// was better than the last one, task.result() then has the weights of that step. A run that resumes from its checkpoint
+// Runs `task` to the last step, to the time limit or to stop_after_steps. With keep_best, task.result() then has the
+// weights of the best evaluation on the held-out data. A run that resumes from its checkpoint
 // computes the same as one that was never stopped, unless its steps are changed or limited by time. `settings` contains
-// all that determines the run.
+// all else that determines the weights of each step.
 // Errors: those of the checkpoint; OUT_OF_RANGE if a gradient is not finite (the last checkpoint is then unchanged);
 // CANCELLED after SIGINT or SIGTERM, once the current step is done and its checkpoint is saved.
 absl::StatusOr<TrainingResult> RunTrainingLoop(const LoopOptions& options, const RunSettings& settings,

@@ -240,12 +240,9 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   if (code != absl::StatusCode::kOk || (one_of > 0 && (one_of == 1 || RandomNumber() % one_of == 0))) {
     const LogLevel level = our_fault ? LogLevel::kError : usual;
     LogFields fields = FieldsOf(status, code, now - arrived_);
-    const Identity* const identity = caller_.identity();
-    // Strangers can make any number of calls, and clients that are refused do not slow down.
-    if (refused || (environment_.access != nullptr && identity == nullptr)) {
-      const std::string of = identity == nullptr ? "" : identity->metric_label();
-      environment_.log.LogLimited(absl::StrCat("request ", absl::StatusCodeToString(code), " ", of), now, level,
-                                  "request", std::move(fields));
+    if (environment_.access != nullptr && caller_.identity() == nullptr) {  // a stranger can make any number of calls
+      environment_.log.LogLimited(absl::StrCat("request ", absl::StatusCodeToString(code)), now, level, "request",
+                                  std::move(fields));
     } else {
       environment_.log.Log(level, "request", std::move(fields));
     }

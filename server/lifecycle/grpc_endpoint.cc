@@ -152,32 +152,36 @@ ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers(int64_t bytes_of_connectio
                   environment_.metrics.CountClosedConnection(AbuseKindName(ended.why));
                 }
                 const ConnectionGuard::Ended& first = connections.front();
-                environment_.log.Error("connections closed: their clients abuse HTTP/2, or others need room",
-                                       {{"connections", static_cast<int64_t>(connections.size())},
-                                        {"first", first.peer},
-                                        {"why", std::string(AbuseKindName(first.why))},
-                                        {"received_bytes", first.received_bytes},
-                                        {"bytes_since_last_message", first.idle_bytes},
-                                        {"calls_in_memory", first.open_calls}});
+                environment_.log.Error(
+                    "connections closed: their clients abuse HTTP/2, others need room, or too many of an abusive "
+                    "address wait",
+                    {{"connections", static_cast<int64_t>(connections.size())},
+                     {"first", first.peer},
+                     {"why", std::string(AbuseKindName(first.why))},
+                     {"received_bytes", first.received_bytes},
+                     {"bytes_since_last_message", first.idle_bytes},
+                     {"calls_in_memory", first.open_calls}});
               }};
 }
 
 absl::Status GrpcEndpoint::StartListening() {
   LS_RETURN_IF_ERROR(guard_.Start());
-  return listener_->Start({.admitted = [this](int socket) { return guard_.Admit(socket); },
-                           .accepted =
-                               [this](int socket) {
-                                 guard_.Watch(socket);
-                                 grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-                                 connection.fd = socket;
-                                 acceptor_->HandleNewConnection(&connection);
-                               },
-                           .refused =
-                               [this](int64_t connections) {
-                                 environment_.metrics.CountRefusedConnections(connections);
-                                 environment_.log.Error("connections refused: the process is out of file descriptors",
-                                                        {{"connections", connections}, {"next", "raise ulimit -Hn"}});
-                               }});
+  return listener_->Start(
+      {.admitted = [this](int socket) { return guard_.Admit(socket); },
+       .accepted =
+           [this](int socket) {
+             guard_.Watch(socket);
+             grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+             connection.fd = socket;
+             acceptor_->HandleNewConnection(&connection);
+           },
+       .refused =
+           [this](int64_t connections) {
+             environment_.metrics.CountRefusedConnections(connections);
+             environment_.log.Error(
+                 "connections refused: the process is out of file descriptors, or too many of abusive addresses wait",
+                 {{"connections", connections}, {"next", "raise ulimit -Hn"}});
+           }});
 }
 
 void GrpcEndpoint::AnnounceServing() {

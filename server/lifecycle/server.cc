@@ -173,9 +173,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .inference = options.http_inference,
                                           .page = options.http_page,
                                           .limits = HttpLimitsOf(options, machine, metrics, *server->memory_, log)}));
-  LS_ASSIGN_OR_RETURN(
-      std::unique_ptr<ConnectionListener> listener,
-      ConnectionListener::Bind(options.listen, options.listen_mode, server->http_->address().ToString()));
+  const ListenAddress& http = server->http_->address();
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
+                      ConnectionListener::Bind(options.listen, options.listen_mode,
+                                               http.is_unix() ? "a Unix socket" : absl::StrCat("port ", http.port)));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, server->memory_->engines(), loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);

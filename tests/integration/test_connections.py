@@ -96,6 +96,6 @@ def test_a_client_of_http_learns_where_http_is(server: Server) -> None:
         connection.request(method, "/v1/completions", body=b"{}")
         answer = connection.getresponse()
         assert answer.status == 400
-        assert answer.read().decode() == f"This is the gRPC port. HTTP is at 127.0.0.1:{server.http_port}.\n"
+        assert answer.read().decode() == f"This is the gRPC port. HTTP is at port {server.http_port}.\n"
         connection.close()
     assert serves(server)

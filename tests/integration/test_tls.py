@@ -218,7 +218,7 @@ def test_a_client_without_handshake_is_disconnected(repository: Path, tmp_path: 
 
         def connect_without_tls() -> None:
             with socket.create_connection(address, timeout=PATIENCE) as plain:
-                plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                plain.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
                 assert plain.recv(1) == b""
 
         account_for_lines(server.log, "client refused", len(silent), connect_without_tls)

@@ -59,8 +59,10 @@ RequestBody MakeEmbeddingsBody() {
            {"dimensions", "an embedding has as many numbers as the model's last layer"},
            {"truncate_prompt_tokens",
             "send `truncate` as true, which keeps as many of a text's first tokens as the model reads", "[-1]"}}});
-  body.fields.push_back(
-      {{"truncate_prompt_tokens", "integer", "-1 is the same as `truncate`."}, nullptr, ReadMostTokens});
+  // Before truncation_direction, which refuses to keep the end, and behind `truncate`.
+  body.fields.insert(
+      body.fields.end() - 1,
+      RequestField{{"truncate_prompt_tokens", "integer", "-1 is the same as `truncate`."}, nullptr, ReadMostTokens});
   return body;
 }
 

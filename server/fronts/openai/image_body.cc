@@ -15,7 +15,7 @@ namespace longshort::server {
 namespace {
 
 constexpr std::string_view kNewLine = "\r\n";
-// RFC 2046, 5.1.1. A search takes as long as the boundary and the body multiplied.
+// RFC 2046 (5.1.1) allows no more. A search takes as long as the boundary and the body multiplied.
 constexpr size_t kMaxBoundary = 70;
 constexpr size_t kMaxHeadOfPart = size_t{8} << 10;
 
@@ -56,7 +56,11 @@ absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_v
   while (begin != std::string_view::npos) {
     begin += delimiter.size();
     size_t head_end = body.substr(begin, kMaxHeadOfPart).find("\r\n\r\n");
-    if (head_end == std::string_view::npos) break;
+    if (head_end == std::string_view::npos) {
+      if (body.size() - begin <= kMaxHeadOfPart) break;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the head of a part of the form has no end; it must have at most ", kMaxHeadOfPart, " bytes"));
+    }
     head_end += begin;
     const size_t content = head_end + 2 * kNewLine.size();
     const size_t end = body.find(absl::StrCat("\r\n", delimiter), content);

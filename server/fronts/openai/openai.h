@@ -38,10 +38,10 @@ HttpDescription OpenAiDescription();
 // A codec for one request to this path of the room. `limits` must outlive it.
 std::unique_ptr<HttpCodec> MakeOpenAiCodec(std::string_view path, const RequestLimits& limits);
 
-// The bodies.
 // The value of truncate_prompt_tokens that keeps as many tokens as the server takes.
 inline constexpr int kMostTokens = -1;
 
+// The tables of the bodies' fields.
 const RequestBody& CompletionsBody();
 const RequestBody& EmbeddingsBody();
 const RequestBody& EmbedBody();

@@ -11,7 +11,7 @@ constexpr absl::Duration kPaced = absl::Seconds(10);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr absl::Duration kAfterStall = absl::Seconds(5);
 constexpr absl::Duration kLongestWait = absl::Seconds(10);
-// An abuse costs more than an entry here takes, so this many are more than can abuse within kPaced.
+// Fewer addresses than these can abuse within kPaced.
 constexpr size_t kMaxAddresses = 4096;
 
 }  // namespace

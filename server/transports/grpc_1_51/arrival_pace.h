@@ -28,7 +28,7 @@ class ArrivalPace final {
  private:
   struct Address {
     absl::Time free;   // when the next connection may begin
-    absl::Time until;  // paced
+    absl::Time until;  // it is paced until then
   };
 
   std::map<std::string, Address, std::less<>> addresses_;

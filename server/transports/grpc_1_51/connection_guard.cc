@@ -196,6 +196,8 @@ void ConnectionGuard::EndCallsNotBegun(absl::Time now) {
   const int64_t open = calls_.CountOpen();
   open_at_count_ = open;
   received_since_count_ = 0;
+  // These are counted as received already, and may begin calls once gRPC reads them.
+  for (const auto& [number, one] : connections_) received_since_count_ += one.bytes.unread;
   most_calls_ = std::max(most_calls_, open);
   if (most_calls_ - open >= kNoticedCalls && return_memory_at_ == absl::InfiniteFuture()) {
     return_memory_at_ = now + kMemoryReturnDelay;

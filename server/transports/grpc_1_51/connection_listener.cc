@@ -28,7 +28,7 @@ namespace {
 // Descriptors reserved for other files; at most a quarter of all.
 constexpr int64_t kReserved = 128;
 // Connections that wait for their time, of all clients.
-constexpr size_t kMaxWaiting = 1024;
+constexpr int64_t kMaxWaiting = 1024;
 // Interval for retrying accept while no descriptor is left at all.
 constexpr absl::Duration kRetryAccept = absl::Milliseconds(100);
 // Connections accepted before the listener checks whether it should end.
@@ -118,7 +118,8 @@ void ConnectionListener::Accept() {
   while (true) {
     absl::Duration wait = HandOverWaiting();
     if (!has_room) wait = std::min(wait, kRetryAccept);
-    if (!silent_.empty()) wait = std::min(wait, kSilence);
+    if (!silent_.empty())
+      wait = std::clamp(silent_.front().accepted + kSilence - MonotonicNow(), absl::ZeroDuration(), wait);
     if (refused_ > 0) wait = std::min(wait, kRefusalLogInterval);
     const int max_milliseconds =
         wait == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
@@ -165,7 +166,10 @@ void ConnectionListener::Admit(Descriptor connection) {
   const std::optional<absl::Time> begin = handlers_.admitted == nullptr ? now : handlers_.admitted(connection.number());
   if (!begin.has_value()) return;
   if (*begin > now) {
-    if (waiting_.size() >= kMaxWaiting) return;
+    if (static_cast<int64_t>(waiting_.size()) >= std::min(kMaxWaiting, first_reserved_ / 8)) {
+      ++refused_;
+      return;
+    }
     waiting_.emplace(*begin, std::move(connection));
   } else {
     HandOver(std::move(connection));
@@ -203,12 +207,16 @@ bool ConnectionListener::TakeIfKnown(Descriptor& connection) {
 }
 
 void ConnectionListener::TakeSilent(absl::Time now) {
-  std::erase_if(silent_, [&](Silent& one) {
-    if (TakeIfKnown(one.connection)) return true;
-    if (now - one.accepted < kSilence) return false;
-    handlers_.accepted(one.connection.Release());
-    return true;
-  });
+  std::vector<Silent> still_silent;
+  for (Silent& one : silent_) {
+    if (TakeIfKnown(one.connection)) continue;
+    if (now - one.accepted < kSilence) {
+      still_silent.push_back(std::move(one));
+    } else {
+      handlers_.accepted(one.connection.Release());
+    }
+  }
+  silent_ = std::move(still_silent);
 }
 
 void ConnectionListener::Answer(Descriptor connection) const {

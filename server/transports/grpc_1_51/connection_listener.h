@@ -52,7 +52,8 @@ class ConnectionListener final {
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address,
                                                                   int64_t mode = kDefaultSocketMode,
                                                                   const std::string& http = "another port");
-  // Accepts the connections that are already queued, then stops. No handler is called after it.
+  // Accepts the connections that are already queued, then stops. Those that wait for their time are closed. No handler
+  // is called after it.
   ~ConnectionListener();
 
   // With the port that the system chose, if it was to choose one.

@@ -26,7 +26,7 @@ constexpr int kFast = 1;
 // Larger windows, which zstd's --ultra and --long make, would cost the server more memory.
 constexpr int kZstdWindowLog = 23;
 constexpr int64_t kZstdWindowBytes = int64_t{1} << kZstdWindowLog;
-// Frames of a zstd body. An empty one takes 50 ns for each of its bytes.
+// A zstd body may have so many frames. An empty one takes 50 ns for each of its bytes.
 constexpr int kMaxZstdFrames = 256;
 // Codings of an Accept-Encoding field that are looked at. Browsers send five.
 constexpr int kMaxChoices = 32;

@@ -88,6 +88,7 @@ TEST_F(TextClassifierTrainerTest, TheBestWeightsOnTheHeldOutDataAreWritten) {
     options.loop.optimizer.peak_learning_rate = 5e-3;
     options.loop.optimizer.final_fraction = 1;
     options.loop.held_out_interval = held_out_interval;
+    options.loop.keep_best = held_out_interval > 0;
     options.loop.stop_after_steps = stop;
     options.loop.checkpoint_interval = 60;  // each waits for the disk
     options.average_decay = 0;
