@@ -78,6 +78,7 @@ absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std
   LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(text, name));
   std::vector<std::string_view> names;
   const std::vector<FamilyConfig> families = FamilyConfigs();
+  names.reserve(families.size());
   for (const FamilyConfig& family : families) names.push_back(family.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
   return families[architecture].describe(text, name);

@@ -16,6 +16,7 @@ absl::StatusOr<FamilyLoader> FamilyOf(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(const JsonView fields, JsonView::Parse(directory.config_text, directory.config_path()));
   const std::vector<FamilyLoader> families = FamilyLoaders();
   std::vector<std::string_view> names;
+  names.reserve(families.size());
   for (const FamilyLoader& family : families) names.push_back(family.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
   return families[architecture];

@@ -62,6 +62,7 @@ std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t w
 std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width) {
   std::vector<StageCost> costs = WorkOf(config, height, width);
   std::vector<std::pair<std::string, size_t>> prefixes;
+  prefixes.reserve(config.stages.size());
   for (size_t index = 0; index < config.stages.size(); ++index) {
     prefixes.emplace_back(absl::StrCat("stages.", index, "."), index);
   }

@@ -63,6 +63,7 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
                    .normed_elements = static_cast<double>(pooled * channels)});
 
   std::vector<std::pair<std::string, size_t>> prefixes;
+  prefixes.reserve(config.stages.size());
   for (size_t index = 0; index < config.stages.size(); ++index) {
     prefixes.emplace_back(absl::StrCat("layer", index + 1, "."), index);
   }

@@ -15,7 +15,7 @@ namespace longshort::server {
 namespace {
 
 constexpr std::string_view kNewLine = "\r\n";
-// RFC 2046 (5.1.1) allows no more. A search takes as long as the boundary and the body multiplied.
+// RFC 2046 (5.1.1) allows no longer one. A search takes as long as the boundary and the body multiplied.
 constexpr size_t kMaxBoundary = 70;
 constexpr size_t kMaxHeadOfPart = size_t{8} << 10;
 
