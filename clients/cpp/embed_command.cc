@@ -146,9 +146,8 @@ Examples:
     v1::ScoreTextsOptions request;
     request.mutable_embedding()->set_pooling(PoolingOf(pooling_));
     request.mutable_embedding()->set_normalize(normalize_);
-    absl::StatusOr<ExitCode> code =
-        RunItems(options_, std::move(files), model, std::move(request),
-                 {.json_errors = !npy.has_value(), .show = show, .skip = skip}, context);
+    absl::StatusOr<ExitCode> code = RunItems(options_, std::move(files), model, std::move(request),
+                                             {.json_errors = !npy.has_value(), .show = show, .skip = skip}, context);
     if (npy.has_value()) LS_RETURN_IF_ERROR(npy->Finish());
     return code;
   }
