@@ -118,8 +118,9 @@ void ConnectionListener::Accept() {
   while (true) {
     absl::Duration wait = HandOverWaiting();
     if (!has_room) wait = std::min(wait, kRetryAccept);
-    if (!silent_.empty())
+    if (!silent_.empty()) {
       wait = std::clamp(silent_.front().accepted + kSilence - MonotonicNow(), absl::ZeroDuration(), wait);
+    }
     if (refused_ > 0) wait = std::min(wait, kRefusalLogInterval);
     const int max_milliseconds =
         wait == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(wait)) + 1;
