@@ -10,8 +10,9 @@
 namespace longshort::server {
 namespace {
 
-// Messages up to this size are read at once. Reading takes up to 0.2 ms, where they are a list of many short texts.
-constexpr int64_t kSmallBytes = 256;
+// Messages up to this size are read at once, while their client holds no more than so many calls do. Reading takes up
+// to 0.2 ms, where they are a list of many short texts.
+constexpr int64_t kSmallBytes = 256, kFewCalls = 64;
 // What a call takes in memory, with gRPC's part and two and a half times its metadata.
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;
 int64_t BytesOf(const CallOrigin& origin) { return kBytesOfCall + 5 * origin.metadata_bytes / 2; }
@@ -70,22 +71,24 @@ void Call::Begin() {
 
 void Call::TakeSoon() {
   const Received received = Look();
-  if (received.bytes <= kSmallBytes && !received.is_compressed) return Took(Take());
+  const bool is_small = received.bytes <= kSmallBytes && !received.is_compressed;
+  if (is_small && memory_.budget().held() <= kFewCalls * kBytesOfCall) return Took(Take());
   const absl::Duration cost =
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
+  core::WorkAttributes attributes = {
+      .client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost};
+  core::FairPool::Task task = core::FairPool::Timed([this, keep = shared_from_this()] {
+    const core::RequestContext& context = record_.engine_context();
+    absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
+                         : MonotonicNow() >= context.deadline
+                             ? absl::DeadlineExceededError("the deadline passed before the message was read")
+                             : Take();
+    Took(taken);
+  });
+  // The memory of calls bounds the number of small messages.
+  if (is_small) return environment().work->Submit(std::move(attributes), std::move(task));
   absl::Status status = HoldArriving(received.bytes);
-  if (status.ok()) {
-    status = environment().work->TrySubmit(
-        {.client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost},
-        core::FairPool::Timed([this, keep = shared_from_this()] {
-          const core::RequestContext& context = record_.engine_context();
-          absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
-                               : MonotonicNow() >= context.deadline
-                                   ? absl::DeadlineExceededError("the deadline passed before the message was read")
-                                   : Take();
-          Took(taken);
-        }));
-  }
+  if (status.ok()) status = environment().work->TrySubmit(std::move(attributes), std::move(task));
   if (!status.ok()) Took(status);
 }
 

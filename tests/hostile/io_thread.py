@@ -31,6 +31,14 @@ async def pipelined(target: Target) -> None:
             receiver.cancel()
 
 
+async def pipelined_in_turns(target: Target) -> None:
+    async with target.by_http() as connection:
+        while True:
+            await connection.send((HEAD + b"\r\n") * 20)
+            for _ in range(20):
+                target.seen[f"status {await connection.answer()}"] += 1
+
+
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
 
 CLIENTS = {
@@ -39,6 +47,7 @@ CLIENTS = {
     "fields": (16, flood(HEAD + b"A:b\r\n" * 3_200 + b"\r\n")),
     "long paths": (16, flood(b"GET /v1/" + b"%61" * 5_300 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")),
     "pipelined": (32, pipelined),
+    "pipelined in turns": (500, pipelined_in_turns),
     "openapi": (16, flood(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")),
 }
 

@@ -1,4 +1,4 @@
-"""Calls by gRPC whose header fields are as large as they may be, and connections that only begin calls."""
+"""Calls by gRPC of which the server has most work before it reads a message: many of them, or their metadata."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ async def refused_calls(target: Target) -> None:
             await connection.until(lambda: connection.open == 0)
 
 
+async def small_calls(target: Target) -> None:
+    """Few at once on each connection, and many on all."""
+    headers = target.call_headers(TOKENIZE)
+    async with target.by_grpc() as connection:
+        while True:
+            for _ in range(20):
+                await connection.begin(headers, MESSAGE)
+            await connection.until(lambda: connection.open == 0)
+
+
 async def header_without_end(target: Target) -> None:
     """The value of a field of 60 MB, which gRPC 1.51 parses again with each of its parts."""
     async with target.by_grpc() as connection:
@@ -63,6 +73,7 @@ CLIENTS = {
     "connections": (8, connect_again),
     "calls without message": (80, calls_without_message),
     "refused calls": (100, refused_calls),
+    "small calls": (200, small_calls),
     "headers without end": (40, header_without_end),
 }
 

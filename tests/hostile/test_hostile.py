@@ -92,13 +92,17 @@ ATTACKS = {
     "messages without end": Attack("hog_bodies", ("messages",), "peer"),
     "GETs of other sites": Attack("cross_site_get", (), "peer"),
     "many names": Attack("many_ids", (), "peer", most_queued=1024),
-    "busy thread of HTTP": Attack("io_thread", attacker="peer"),
+    "busy thread of HTTP": Attack(
+        "io_thread", ("metrics", "tokenize", "fields", "long paths", "pipelined", "openapi"), "peer"
+    ),
+    "many connections of HTTP": Attack("io_thread", ("pipelined in turns",), "peer"),
     "clients that leave": Attack("leavers", attacker="peer"),
     "slow streams": Attack("slow_streams", attacker="peer"),
     "images": Attack("image_bombs"),
     "header fields": Attack("metadata", ("header fields", "beyond the limit", "connections")),
     "calls without message": Attack("metadata", ("calls without message",), "stranger"),
     "refused calls": Attack("metadata", ("refused calls",), "peer"),
+    "small calls": Attack("metadata", ("small calls",), "peer"),
     "headers without end": Attack("metadata", ("headers without end",), "stranger"),
     "new keys": Attack("new_keys", (), "stranger", tls=True, served=("closed for its keys",)),
     "sessions that move": Attack("sessions", moves_sessions=True, served=("sessions", "imports")),

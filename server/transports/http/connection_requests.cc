@@ -201,6 +201,7 @@ awaitable<bool> HttpConnection::PassBody(Exchange& exchange) {
     EndPhase();
     if (const absl::Status counted = BeginCall(); received.ok() && !counted.ok()) received = counted;
   } else {
+    if (!received_.empty()) co_await Turn();
     const absl::Status parsed = ParseBody();
     received = parsed.ok() ? absl::StatusOr<std::string>(std::exchange(parser_->get().body().bytes, "")) : parsed;
     if (received.ok() && received->empty() && !parser_->is_done()) co_return false;
@@ -230,6 +231,7 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
     receiving_ = false;
     if (timed_out_) co_return 408;
   }
+  co_await Turn();
   error_code error;
   parser.put(asio::buffer(received_.data(), length), error);
   if (!parser.is_header_done()) co_return 400;
@@ -314,6 +316,7 @@ awaitable<absl::StatusOr<std::string>> HttpConnection::ReadBody(Exchange& exchan
   }
   size_t next = 0;
   while (exchange.parts_.empty()) {
+    if (!received_.empty()) co_await Turn();
     if (absl::Status status = ParseBody(); !status.ok()) co_return status;
     if (parser_->is_done()) co_return std::move(body.bytes);
     if (at_end_) ThrowClosed();

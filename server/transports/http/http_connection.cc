@@ -7,7 +7,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
@@ -125,6 +124,11 @@ void HttpConnection::Close() {
 
 void HttpConnection::ThrowClosed() { throw boost::system::system_error(asio::error::operation_aborted); }
 
+awaitable<void> HttpConnection::Turn() {
+  if (!shared_.turns.Begin(address_)) co_await shared_.turns.Wait(address_);
+  if (!is_open_) ThrowClosed();
+}
+
 awaitable<void> HttpConnection::Change(absl::Duration limit) {
   if (!is_open_) ThrowClosed();
   error_code ignored;
@@ -185,7 +189,7 @@ awaitable<void> HttpConnection::Send(std::string_view head, std::string_view bod
     if (rest.empty()) co_return;
     slice = rest.substr(0, kSliceBytes);
     rest.remove_prefix(slice.size());
-    co_await asio::post(timer_.get_executor(), use_awaitable);  // other connections' turn
+    co_await Turn();
   }
 }
 
@@ -199,21 +203,23 @@ awaitable<void> HttpConnection::Linger() {
   }
 }
 
+void HttpConnection::Start() {
+  BeginPhase(shared_.limits.request);  // at once, so that a new connection may take its place
+  asio::co_spawn(
+      timer_.get_executor(), [keep = shared_from_this()] { return keep->Serve(); }, asio::detached);
+}
+
 awaitable<void> HttpConnection::Serve() {
   const std::shared_ptr<HttpConnection> keep = shared_from_this();
   try {
-    BeginPhase(shared_.limits.request);
+    co_await Turn();
     co_await stream_.Handshake([this](absl::AnyInvocable<void()> task) {
       shared_.handshakes->Submit({.client = address(), .cost = kHandshakeTime}, core::FairPool::Timed(std::move(task)));
     });
     if (stream_.tls() != nullptr) ReadCertificate();
     asio::co_spawn(
         timer_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);
-    while (co_await ServeNext()) {
-      BeginPhase(shared_.limits.idle);
-      // Other connections' turn before a request that is here already.
-      if (!received_.empty()) co_await asio::post(timer_.get_executor(), use_awaitable);
-    }
+    while (co_await ServeNext()) BeginPhase(shared_.limits.idle);
     co_await Linger();
   } catch (const boost::system::system_error&) {
     // The client left, a phase took too long, or the connection made room for another one.

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/schedule/fair_pool.h"
+#include "server/transports/http/client_turns.h"
 #include "server/transports/http/http_exchange.h"
 #include "server/transports/http/http_server.h"
 #include "server/transports/http/http_stream.h"
@@ -54,6 +55,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     const HttpRouter& router;
     const HttpLimits& limits;
     core::FairPool* const handshakes;  // null without TLS
+    ClientTurns& turns;
     // Those that may be closed for a new connection, in the order in which their phases began. A connection is not in
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
@@ -75,10 +77,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // ClientAddress of a socket's client, and of this one.
   static std::string AddressOf(const HttpSocket& socket);
   const std::string& address() const { return address_; }
-  // The connection waits for Serve. It may be closed for a new one.
-  void AwaitTurn() { BeginPhase(shared_.limits.request); }
-  // Serves the client until the connection closes.
-  boost::asio::awaitable<void> Serve();
+  // Serves the client until the connection closes. REQUIRES: a shared pointer owns the connection.
+  void Start();
   // Pending reads and writes end with an error.
   void Close();
 
@@ -98,6 +98,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // A client must send or take so many bytes within one phase.
   static constexpr size_t kSliceBytes = 64 << 10;
 
+  boost::asio::awaitable<void> Serve();
   // For the coroutines: ends Serve.
   [[noreturn]] static void ThrowClosed();
 
@@ -115,6 +116,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void Consume(size_t bytes);
   // Of the client, after the handshake.
   void ReadCertificate();
+  // Waits for the client's turn.
+  boost::asio::awaitable<void> Turn();
   // Waits until something was received, an exchange has work, the connection closed, or `limit` has passed.
   boost::asio::awaitable<void> Change(absl::Duration limit = absl::InfiniteDuration());
   boost::asio::awaitable<void> Send(std::string_view head, std::string_view body);

@@ -14,14 +14,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
-#include <deque>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "server/transports/http/client_turns.h"
 #include "server/transports/http/http_connection.h"
 
 namespace longshort::server {
@@ -91,7 +90,7 @@ class HttpServer::Loop final {
     while (true) {
       error_code error;
       HttpSocket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
-      // Those that came together are accepted together, so that all of them can take turns.
+      // Those that came together are accepted together, so that their clients take turns.
       for (int accepted = 1; !error; ++accepted) {
         Admit(std::move(socket));
         if (accepted == kAcceptedAtOnce) break;
@@ -117,29 +116,10 @@ class HttpServer::Loop final {
       victim->Close();
     }
     try {
-      const auto connection = std::make_shared<HttpConnection>(std::move(socket), tls_.get(), shared_);
-      connection->AwaitTurn();
-      starting_[connection->address()].push_back(connection);
+      std::make_shared<HttpConnection>(std::move(socket), tls_.get(), shared_)->Start();
     } catch (const boost::system::system_error&) {
       return;  // OpenSSL has no memory: the connection is closed
     }
-    if (!std::exchange(is_starting_, true)) asio::co_spawn(context_, StartInTurns(), asio::detached);
-  }
-
-  // Begins to serve one connection of each client after another, so that a client that opens many at once delays
-  // mostly its own.
-  awaitable<void> StartInTurns() {
-    for (std::string client; !starting_.empty(); co_await asio::post(context_, use_awaitable)) {
-      auto next = starting_.upper_bound(client);
-      if (next == starting_.end()) next = starting_.begin();
-      client = next->first;
-      const std::shared_ptr<HttpConnection> connection = std::move(next->second.front());
-      next->second.pop_front();
-      if (next->second.empty()) starting_.erase(next);
-      asio::co_spawn(
-          context_, [connection] { return connection->Serve(); }, asio::detached);
-    }
-    is_starting_ = false;
   }
 
   const HttpRouter router_;
@@ -147,12 +127,10 @@ class HttpServer::Loop final {
   std::unique_ptr<SocketFile> file_;  // of a Unix socket
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_{nullptr, SSL_CTX_free};
   std::shared_ptr<core::FairPool> handshakes_;
-  HttpConnection::Shared shared_{router_, limits_, handshakes_.get()};
-  // Connections that were accepted and are not served yet, by the client's address.
-  std::map<std::string, std::deque<std::shared_ptr<HttpConnection>>> starting_;
-  bool is_starting_ = false;
+  HttpConnection::Shared shared_{router_, limits_, handshakes_.get(), turns_};
   bool closed_ = false;
-  asio::io_context context_{1};  // last: it owns the coroutines, and with them the connections
+  asio::io_context context_{1};  // it and turns_ own the coroutines, and with them the connections, so they are last
+  ClientTurns turns_{context_};
 };
 
 HttpServer::HttpServer(int port, std::unique_ptr<Loop> loop) : port_(port), loop_(std::move(loop)) {}

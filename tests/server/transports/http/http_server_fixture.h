@@ -46,6 +46,7 @@ class HttpServerTest : public ::testing::Test {
           if (head.path == "/nothing") return {};
           if (head.path == "/throw") return {.serve = [](const auto&) { throw std::runtime_error("a defect"); }};
           if (head.path == "/large") response = {.body = large_};
+          if (head.path == "/number") response = {.body = std::to_string(++numbered_)};
           if (head.path == "/block") {
             ++waiting_;
             unblocked_.WaitForNotification();
@@ -100,6 +101,7 @@ class HttpServerTest : public ::testing::Test {
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
   std::atomic<int> waiting_ = 0;
   std::atomic<int> left_ = 0;  // of those that waited
+  int numbered_ = 0;
   absl::Notification unblocked_;
   std::unique_ptr<HttpServer> server_;
 };

@@ -17,6 +17,7 @@
 
 namespace longshort::server::http_server_test {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -45,6 +46,30 @@ TEST_F(HttpServerTest, ConnectionsThatComeTogetherAreAllServed) {
   }
   unblocked_.Notify();
   for (const auto& client : clients) EXPECT_EQ(ReceiveUndated(*client, kAnswer.size()), kAnswer);
+}
+
+TEST_F(HttpServerTest, ClientsTakeTurnsHoweverManyRequestsOneHas) {
+  Serve();
+  std::vector<std::unique_ptr<RawClient>> connections;
+  for (int i = 0; i < 50; ++i) connections.push_back(std::make_unique<RawClient>(port()));
+  connections.push_back(std::make_unique<RawClient>(port(), INADDR_LOOPBACK + 1));
+  for (const auto& connection : connections) {
+    ASSERT_TRUE(connection->Send(kGet));
+    ASSERT_EQ(ReceiveUndated(*connection, kAnswer.size()), kAnswer);
+  }
+  const RawClient blocking(port());
+  ASSERT_TRUE(blocking.Send("GET /block HTTP/1.1\r\nHost: x\r\n\r\n"));
+  AwaitWaiting(1);
+  std::string requests;
+  for (int i = 0; i < 20; ++i) requests += "GET /number HTTP/1.1\r\nHost: x\r\n\r\n";
+  requests += "GET /number HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  for (const auto& connection : connections) ASSERT_TRUE(connection->Send(requests));
+  unblocked_.Notify();
+  const std::string others = connections.back()->Receive(100'000);
+  EXPECT_THAT(others, HasSubstr("\r\n\r\n2HTTP/1.1 200 OK")) << "its first request is the second of all";
+  EXPECT_THAT(others, EndsWith("\r\n\r\n42")) << "and its last one waited for one of the others each time";
+  for (const auto& connection : connections) connection->Receive(100'000);
+  EXPECT_EQ(numbered_, 51 * 21);
 }
 
 TEST_F(HttpServerTest, ADefectEndsItsConnectionAlone) {

@@ -1,0 +1,65 @@
+// The order in which connections use the server's I/O thread: one turn of each client after another, so that a client
+// with many connections or requests delays mostly its own.
+//
+// Thread: the I/O thread.
+#pragma once
+
+// clang-format off
+#include <utility>  // Boost 1.74's awaitable.hpp needs it
+// clang-format on
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <deque>
+#include <map>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+
+namespace longshort::server {
+
+class ClientTurns final {
+ public:
+  // Destroyed before `context`: it owns the coroutines that wait.
+  explicit ClientTurns(boost::asio::io_context& context) : context_(context) {}
+  ClientTurns(const ClientTurns&) = delete;
+  ClientTurns& operator=(const ClientTurns&) = delete;
+
+  // A turn lasts until its coroutine waits for something. What is ready meanwhile, such as reads, runs before the next
+  // turn begins.
+  //
+  // Whether a turn begins at once. If not, the client must wait.
+  bool Begin(const std::string& client) {
+    if (std::exchange(taken_, true)) return false;
+    last_ = client;
+    boost::asio::post(context_, [this] { BeginNext(); });
+    return true;
+  }
+  boost::asio::awaitable<void> Wait(const std::string& client) {
+    return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
+        [this, &client](auto&& resume) { waiting_[client].emplace_back(std::move(resume)); },
+        boost::asio::use_awaitable);
+  }
+
+ private:
+  void BeginNext() {
+    taken_ = !waiting_.empty();
+    if (!taken_) return;
+    auto next = waiting_.upper_bound(last_);
+    if (next == waiting_.end()) next = waiting_.begin();
+    last_ = next->first;
+    absl::AnyInvocable<void()> resume = std::move(next->second.front());
+    next->second.pop_front();
+    if (next->second.empty()) waiting_.erase(next);
+    boost::asio::post(context_, [this] { BeginNext(); });
+    resume();
+  }
+
+  boost::asio::io_context& context_;
+  std::map<std::string, std::deque<absl::AnyInvocable<void()>>> waiting_;  // by client; no deque is empty
+  std::string last_;                                                       // the client whose turn began last
+  bool taken_ = false;  // a turn began, and BeginNext has not run since
+};
+
+}  // namespace longshort::server
