@@ -43,21 +43,32 @@ FairPool::Task FairPool::Timed(absl::AnyInvocable<void()> task) {
 }
 
 void FairPool::Submit(WorkAttributes attributes, Task task) {
+  bool wakes = false;
   {
     const MutexLock lock(mutex_);
-    tasks_.Add(std::move(attributes), std::move(task));
+    wakes = Add(std::move(attributes), std::move(task));
   }
-  changed_.NotifyOne();
+  if (wakes) changed_.NotifyOne();
 }
 
 absl::Status FairPool::TrySubmit(WorkAttributes attributes, Task task) {
+  bool wakes = false;
   {
     const MutexLock lock(mutex_);
     LS_RETURN_IF_ERROR(CheckRoom(limits_, tasks_.Ahead(attributes), tasks_.LoadOf(attributes.client), attributes));
-    tasks_.Add(std::move(attributes), std::move(task));
+    wakes = Add(std::move(attributes), std::move(task));
   }
-  changed_.NotifyOne();
+  if (wakes) changed_.NotifyOne();
   return absl::OkStatus();
+}
+
+bool FairPool::Add(WorkAttributes attributes, Task task) {
+  tasks_.Add(std::move(attributes), std::move(task));
+  return idle_ > 0 && HasRunnable();
+}
+
+bool FairPool::HasRunnable() {
+  return tasks_.First([](const Task&) { return true; }) != nullptr;
 }
 
 int64_t FairPool::size() const {
@@ -68,9 +79,9 @@ int64_t FairPool::size() const {
 void FairPool::Work() {
   MutexLock lock(mutex_);
   for (;;) {
-    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return closed_ || tasks_.First([](const Task&) { return true; }) != nullptr;
-    });
+    ++idle_;
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || HasRunnable(); });
+    --idle_;
     auto next = tasks_.TakeFirst();  // once closed, the threads that run a client's tasks also take its others
     if (!next.has_value()) return;
     lock.Unlock();

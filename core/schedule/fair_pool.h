@@ -56,11 +56,15 @@ class FairPool {
   FairPool(const WaitingLimits& limits, const WorkOrder::Options& order) : limits_(limits), tasks_(order) {}
 
   void Work();
+  // Returns whether a thread is to be woken for the task.
+  bool Add(WorkAttributes attributes, Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRunnable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WaitingLimits limits_;
   mutable Mutex mutex_;
   ConditionVariable changed_;
   FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  int64_t idle_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that wait for tasks
   int64_t owners_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 
