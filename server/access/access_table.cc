@@ -22,7 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 
 namespace longshort::server {
 namespace {

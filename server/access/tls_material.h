@@ -1,23 +1,28 @@
-// Certificates, key and revocation lists of the server, read from files and checked together.
-//
-// Thread: immutable, so any thread may use it.
+// Certificates, key and revocation lists of the server: read from files, checked together, and reloaded when the files
+// change.
 #pragma once
 
 #include <openssl/ssl.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/file_watch.h"
+#include "base/mutex.h"
 #include "base/pem_files.h"
 #include "server/access/tls_files.h"
 
 namespace longshort::server {
 
+// Thread: immutable, so any thread may use it.
 class TlsMaterial final {
  public:
   // Errors: INVALID_ARGUMENT naming option, file and reason: an option without one that it needs; a file that cannot
@@ -72,6 +77,38 @@ class TlsMaterial final {
   std::vector<Certificate> client_authorities_;
   std::vector<RevocationList> revocation_lists_;
   std::unique_ptr<X509_STORE, Free> client_store_;  // authorities and lists
+};
+
+// Reloads the TLS files when they change. A FileWatch waits until a change has settled, so the two files of a pair
+// need not be written at the same moment. Wrong files change nothing.
+class TlsWatch final {
+ public:
+  // Called by the watch's thread; `publish` by Start, too.
+  struct Handlers {
+    // Publishes the material before current() returns it. On an error it is not used.
+    std::function<absl::Status(const TlsMaterial&)> publish;
+    // The material is now in use.
+    std::function<void(const TlsMaterial&)> replaced;
+    // The files are wrong. Called once for each error.
+    std::function<void(const absl::Status&)> broken;
+  };
+
+  // Errors: those of TlsMaterial::Load and of `publish`; RESOURCE_EXHAUSTED if the system has no thread.
+  static absl::StatusOr<std::unique_ptr<TlsWatch>> Start(const TlsFiles& files, Handlers handlers);
+
+  // Thread-safe.
+  std::shared_ptr<const TlsMaterial> current() const;
+
+ private:
+  explicit TlsWatch(Handlers handlers) : handlers_(std::move(handlers)) {}
+
+  absl::Status Publish(std::shared_ptr<const TlsMaterial> material);
+
+  const Handlers handlers_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const TlsMaterial> current_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };
 
 }  // namespace longshort::server

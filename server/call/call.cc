@@ -23,17 +23,17 @@ constexpr int64_t kPatienceForWork = 100;
 
 }  // namespace
 
-Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin)
-    : rpc_(rpc),
+Call::Call(const CallEnvironment& environment, const Operation& operation, CallOrigin origin)
+    : operation_(operation),
       bytes_(BytesOf(origin)),
-      record_(environment, rpc.names, std::move(origin),
+      record_(environment, operation.names, std::move(origin),
               [this] {
                 return UnreadAnswers::Owner{.client = record_.engine_context().client,
                                             .end = [weak = weak_from_this()](const absl::Status& why) {
                                               if (const std::shared_ptr<Call> call = weak.lock()) call->EndUnread(why);
                                             }};
               }),
-      work_(rpc.work(*this)),
+      work_(operation.work(*this)),
       idle_(environment.gate),
       write_timer_(environment.slow_reader_timeout) {
   if (has_one_message()) ended_ = absl::OkStatus();
@@ -49,7 +49,7 @@ bool Call::Open() {
   absl::Status status = record_.Admit();
   if (status.ok()) {
     // Probes have a budget of their own, so that they are served while the other one is full.
-    ClientBudgets& budgets = rpc_.names.observes() ? *environment().probe_memory : *environment().message_memory;
+    ClientBudgets& budgets = operation_.names.observes() ? *environment().probe_memory : *environment().message_memory;
     memory_ = Budget::Share(budgets.Of(record_.engine_context().client));
     status = core::Hold(bytes_, memory_);
   }
@@ -105,13 +105,13 @@ void Call::Took(const absl::Status& status, bool half_closed) {
 }
 
 void Call::WatchGate() {
-  if (has_one_message() || rpc_.names.observes()) return;
+  if (has_one_message() || operation_.names.observes()) return;
   auto on_stopping = [weak = weak_from_this()] {
     if (const std::shared_ptr<Call> call = weak.lock()) call->OnStopping();
   };
   // A stopping server takes no further uploads. Other streams are served until the gate closes.
-  gate_watch_ = rpc_.kind == RpcKind::kClientStream ? environment().gate.WhenStopping(std::move(on_stopping))
-                                                    : environment().gate.WhenClosed(std::move(on_stopping));
+  gate_watch_ = operation_.kind == RpcKind::kClientStream ? environment().gate.WhenStopping(std::move(on_stopping))
+                                                          : environment().gate.WhenClosed(std::move(on_stopping));
 }
 
 void Call::OnStopping() {
@@ -123,9 +123,7 @@ void Call::OnStopping() {
 }
 
 absl::Status Call::Take() {
-  const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
-  absl::Status status = Decode(*message, memory_);
-  if (status.ok()) status = work_->Take(*message);
+  absl::Status status = work_->Take();
   memory_.SetAmount(bytes_);
   return status;
 }
@@ -216,7 +214,7 @@ Call::Operations Call::TakeNext() {
     write_timer_.Begin(now);
     HoldAnswers();
     record_.answers().SetWaiting(true);
-    if (!rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
+    if (!operation_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   }
   reading_ |= next.read;
   if (next.read || next.write) ++busy_;
@@ -309,7 +307,7 @@ void Call::OnTimer(int64_t timer) {
   timer_at_ = absl::InfiniteFuture();
   if (finished_ && !write_timer_.writing()) return;
   const absl::Time now = MonotonicNow();
-  const bool is_stuck = write_timer_.IsStuck(now) && !rpc_.names.observes();
+  const bool is_stuck = write_timer_.IsStuck(now) && !operation_.names.observes();
   const bool work_timer_fired = !finished_ && now >= work_timer_at_;
   if (work_timer_fired) work_timer_at_ = absl::InfiniteFuture();
   ++busy_;
@@ -318,7 +316,7 @@ void Call::OnTimer(int64_t timer) {
   if (work_timer_fired) work_->OnTimer(now);
   lock.Lock();
   --busy_;
-  if (!is_stuck && write_timer_.writing() && !rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
+  if (!is_stuck && write_timer_.writing() && !operation_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   if (!finished_) SetTimer(work_timer_at_);
   lock.Unlock();
   Advance();

@@ -33,7 +33,7 @@
 #include "server/call/call_record.h"
 #include "server/call/delivery_threads.h"
 #include "server/call/rpc.h"
-#include "server/call/write_timer.h"
+#include "server/call/unread_answers.h"
 
 namespace longshort::server {
 
@@ -62,6 +62,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void NoteEnd(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has CallWork::OnTimer called at `time`. Replaces any earlier request.
   void SetWorkTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads the message that has arrived, and frees its bytes. Thread: the one that CallWork::Take runs on.
+  virtual absl::Status Read(google::protobuf::Message& message) = 0;
   // Charges an answer's memory before it is encoded. Errors: as UnreadAnswers::Account::Hold.
   absl::Status HoldAnswer(const google::protobuf::Message& answer) {
     return record_.answers().Hold(2 * static_cast<int64_t>(answer.ByteSizeLong()));  // the message and its bytes
@@ -81,9 +83,11 @@ class Call : public std::enable_shared_from_this<Call> {
   void AdvanceLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  protected:
-  Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin);
+  Call(const CallEnvironment& environment, const Operation& operation, CallOrigin origin);
 
-  const Rpc& rpc() const { return rpc_; }
+  const Operation& operation() const { return operation_; }
+  // The call's share of CallEnvironment::message_memory. The transport adds a message while it is read.
+  Budget::Share& memory() { return memory_; }
   // Admits the call, or ends it. Returns whether it was admitted. The transport holds a reference from now on, until
   // Done.
   bool Open();
@@ -110,9 +114,6 @@ class Call : public std::enable_shared_from_this<Call> {
  private:
   // Implemented by the transport's side.
   virtual Received Look() = 0;
-  // Reads the message that was received, and frees its bytes. `memory`: the call's share of
-  // CallEnvironment::message_memory, to which the message is added.
-  virtual absl::Status Decode(google::protobuf::Message& message, Budget::Share& memory) = 0;
   // These two are completed by ReadDone and WriteDone. `answer` stays until then.
   virtual void BeginRead() = 0;
   virtual void BeginWrite(CallAnswer& answer) = 0;
@@ -123,7 +124,9 @@ class Call : public std::enable_shared_from_this<Call> {
   // Lets Abort be called after Finish, too.
   virtual void KeepAbortable() = 0;
 
-  bool has_one_message() const { return rpc_.kind == RpcKind::kUnary || rpc_.kind == RpcKind::kServerStream; }
+  bool has_one_message() const {
+    return operation_.kind == RpcKind::kUnary || operation_.kind == RpcKind::kServerStream;
+  }
   // Has the message read and taken, at once or by a thread of CallEnvironment::work. Took is called after that.
   void TakeSoon();
   void WatchGate();
@@ -145,7 +148,7 @@ class Call : public std::enable_shared_from_this<Call> {
   // As UnreadAnswers::Owner::end; CANCELLED also if the pending message was not taken in time. Once.
   void EndUnread(const absl::Status& why);
 
-  const Rpc& rpc_;
+  const Operation& operation_;
   const int64_t bytes_;  // in memory without messages
   CallRecord record_;
   const std::unique_ptr<CallWork> work_;

@@ -13,7 +13,6 @@
 #include "server/call/call_gate.h"
 #include "server/call/call_memory.h"
 #include "server/call/delivery_threads.h"
-#include "server/call/transfer_budget.h"
 #include "server/calls/request_limits.h"
 #include "server/model_control/model_manager.h"
 #include "server/monitoring/load_report.h"

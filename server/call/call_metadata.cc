@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/random_number.h"
 #include "server/call/error_details.pb.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/monitoring/trace_context.h"
 
 namespace longshort::server {

@@ -1,4 +1,4 @@
-// What a call's metadata say, or its fields of HTTP: of its caller in, and of its end out.
+// Reads what a call's metadata, or its HTTP fields, say of the caller, and writes what they say of the call's end.
 #pragma once
 
 #include <cstddef>

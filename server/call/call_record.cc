@@ -15,7 +15,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/access/access_table.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 
 namespace longshort::server {
 namespace {

@@ -27,7 +27,7 @@
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
 #include "server/calls/score_call.h"
-#include "server/calls/session_owner.h"
+#include "server/calls/session_calls.h"
 
 namespace longshort::server {
 
@@ -92,7 +92,7 @@ class CallRecord {
 
   const CallEnvironment& environment() const { return environment_; }
   const CallNames& names() const { return names_; }
-  // For the engine: id, client, priority, deadline, and the flags of Cancel() and Pause().
+  // For the engine: id, client, priority, deadline, and the flags of Cancel() and PauseAbove().
   const core::RequestContext& engine_context() const { return engine_context_; }
   // Set a priority, or shorten the deadline to `longest` after the call's arrival, as the call's message says. Call
   // them before the work begins. Errors: those of Caller::CheckPriority.
@@ -105,8 +105,12 @@ class CallRecord {
   }
   // Thread-safe, from any thread.
   void Cancel() { engine_context_.cancelled->store(true); }
-  // Whether the work waits for the client to read. Thread-safe, from any thread.
-  void Pause(bool paused) { engine_context_.paused->store(paused); }
+  // Pauses the work while more than `most` bytes of its output wait for the client to read. It resumes while a quarter
+  // of that still waits, so that the reader need not wait for the engine. Thread-safe, from any thread.
+  void PauseAbove(size_t most, size_t waiting_bytes) {
+    if (waiting_bytes > most) engine_context_.paused->store(true);
+    if (waiting_bytes <= most / 4) engine_context_.paused->store(false);
+  }
   // Cancels the work, because the client read nothing for --slow-reader-timeout. Finish, which must be called later,
   // returns that reason whatever its argument.
   void CancelSlowReader();

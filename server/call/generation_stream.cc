@@ -8,11 +8,9 @@
 namespace longshort::server {
 namespace {
 
-// The limit is four of the longest merged messages: minutes of text, or seconds of tokens with all their alternatives.
-// So only a very slow reader pauses its work (its cache may be evicted meanwhile). Work resumes while one message still
-// waits, so that the reader need not wait for the engine.
-constexpr size_t kPauseBytes = 256 << 10;
-constexpr size_t kResumeBytes = 64 << 10;
+// Four of the longest merged messages: minutes of text, or seconds of tokens with all their alternatives. So only a
+// very slow reader pauses its work (its cache may be evicted meanwhile).
+constexpr size_t kMostWaiting = 256 << 10;
 
 }  // namespace
 
@@ -44,8 +42,8 @@ void GenerationStream::Push(StreamEvent event) {
     events_->Push(std::move(event));
     const size_t waiting = events_->waiting_bytes();
     call_.SetWaitingBytes(waiting);
-    if (call_.writing()) return SetPause(waiting);
-    if (waiting <= kPauseBytes) return call_.AdvanceLater();
+    if (call_.writing()) return call_.record().PauseAbove(kMostWaiting, waiting);
+    if (waiting <= kMostWaiting) return call_.AdvanceLater();
   }
   call_.Advance();
 }
@@ -83,21 +81,13 @@ std::optional<CallAnswer> GenerationStream::NextAnswer() {
       break;
     }
     if (!answer->has_value()) continue;
-    SetPause(events_->waiting_bytes());
+    call_.record().PauseAbove(kMostWaiting, events_->waiting_bytes());
     call_.SetWaitingBytes(events_->waiting_bytes());
     last_write_ = MonotonicNow();
     return *std::move(answer);
   }
-  SetPause(0);
+  call_.record().PauseAbove(kMostWaiting, 0);
   return std::nullopt;
-}
-
-void GenerationStream::SetPause(size_t waiting_bytes) {
-  if (waiting_bytes > kPauseBytes) {
-    call_.record().Pause(true);
-  } else if (waiting_bytes <= kResumeBytes) {
-    call_.record().Pause(false);
-  }
 }
 
 }  // namespace longshort::server

@@ -2,8 +2,9 @@
 // StreamEvents, which merges them.
 //
 // Generation pauses while the client reads too slowly: while more than 256 KiB wait, the engine generates nothing for
-// this stream. So the stream holds at most that, one step's output, and the echo and description of the prompt. A
-// stream that is silent for the keepalive interval sends a keepalive.
+// this stream. The pause ends when the client has read the pending message; otherwise the write timer ends the call. So
+// the stream holds at most that, one step's output, and the echo and description of the prompt. A stream that is silent
+// for the keepalive interval sends a keepalive.
 //
 // Thread-safe: the engine's threads push, a delivery thread begins the writes, the transport's threads react.
 #pragma once
@@ -49,10 +50,6 @@ class GenerationStream : public CallWork, public GenerationSink {
   // CallWork:
   void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }
   void OnTimer(absl::Time now) override;
-
-  // Pauses or resumes the work by the number of bytes that wait behind the pending message. The pause ends when the
-  // client has read that message; otherwise the write timer ends the call.
-  void SetPause(size_t waiting_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex());
 
   const absl::Duration keepalive_interval_;
 

@@ -1,7 +1,7 @@
-// One row of the table of RPCs: what the server needs to serve one RPC. Each protocol has a list of rows, from which
-// GrpcService (server/transports/grpc/grpc_service.h) is built.
+// What the server needs to serve one operation, and one RPC: an operation whose messages a protobuf service defines.
+// Each protocol of gRPC has a list of RPCs, from which GrpcService (server/transports/grpc/grpc_service.h) is built.
 //
-// A unary RPC is a row with a handler (server/call/unary.h). A streaming RPC has a CallWork of its own.
+// A unary operation has a handler (server/call/unary.h). A stream has a CallWork of its own.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -54,8 +53,9 @@ class CallWork {
 
   // Called once the call is admitted. Errors end the call.
   virtual absl::Status Admitted() { return absl::OkStatus(); }
-  // Takes a message, which it may move from. Errors end the call; the message must then leave no pending work.
-  virtual absl::Status Take(google::protobuf::Message& message) = 0;
+  // Reads the message that has arrived (Call::Read) and begins its work. Errors end the call; the message must then
+  // leave no pending work.
+  virtual absl::Status Take() = 0;
   // The client half-closed before the call ended. Not for calls with one message. Errors end the call.
   virtual absl::Status HalfClose() { return absl::OkStatus(); }
   // The client no longer waits for an answer, for `reason`. The work should end as soon as possible.
@@ -86,19 +86,22 @@ class CallWork {
 
 enum class RpcKind { kUnary, kServerStream, kClientStream, kBidirectional };
 
-struct Rpc {
-  // The names of the RPC and of its fields, and the scope that its callers need.
+struct Operation {
+  // The names of the operation and of its fields, and the scope that its callers need.
   CallNames names;
   RpcKind kind = RpcKind::kUnary;
-  // Default instances of its messages. `response` is null if the answers write themselves.
+  // Makes the work of one call. Thread-safe.
+  std::function<std::unique_ptr<CallWork>(Call&)> work;
+  // gRPC rejects a longer request unparsed. 0: only the server's message limit applies.
+  size_t max_request_bytes = 0;
+};
+
+struct Rpc : Operation {
+  // Default instances of its messages.
   const google::protobuf::Message* request = nullptr;
   const google::protobuf::Message* response = nullptr;
   // Whether the RPC has no side effect: clients may retry it, and proxies may cache the answer.
   bool side_effect_free = false;
-  // A longer request is rejected unparsed. 0: only the server's message limit applies.
-  size_t max_request_bytes = 0;
-  // Makes the work of one call. Thread-safe.
-  std::function<std::unique_ptr<CallWork>(Call&)> work;
 };
 
 // package.Service of the RPC.
@@ -113,12 +116,9 @@ inline Rpc SideEffectFree(Rpc rpc) {
   return rpc;
 }
 
-// A row for a streaming RPC. `Response` is CallAnswer if the answers write themselves.
 template <typename Request, typename Response>
 Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::unique_ptr<CallWork>(Call&)>& work) {
-  Rpc rpc{.names = names, .kind = kind, .request = &Request::default_instance(), .work = work};
-  if constexpr (!std::is_same_v<Response, CallAnswer>) rpc.response = &Response::default_instance();
-  return rpc;
+  return {{.names = names, .kind = kind, .work = work}, &Request::default_instance(), &Response::default_instance()};
 }
 
 // For the standard services. Their requests name one item each, streams keep the request, and callers may be

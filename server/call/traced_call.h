@@ -26,7 +26,6 @@
 #include "core/requests/language_model_requests.h"
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
-#include "server/monitoring/call_trace.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/tracer.h"
 

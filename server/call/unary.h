@@ -1,4 +1,4 @@
-// Table rows for unary RPCs, made from a handler that sees only the messages and the call's record.
+// Unary RPCs and operations, made from a handler that sees only the request and the call's record.
 //
 //   AnswerAtOnce<Request, Response>(names, [](CallRecord& record, const Request& request)
 //       -> absl::StatusOr<Response> {...})
@@ -8,10 +8,12 @@
 //   for handlers that answer later. After OK, `answer`, an Answerer, is called once with an absl::StatusOr<Response>,
 //   at once or later, on any thread. An error ends the call at once.
 //
-// `Response` is CallAnswer if the answers write themselves.
+// WorkThatAnswers makes the same of requests that are no messages. Its `Response` is CallAnswer if the answers write
+// themselves.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -116,34 +118,50 @@ auto Answering(const Answerer<Response>& answer, Convert convert) {
   };
 }
 
-template <typename Request, typename Response, typename Handle>
-Rpc AnswerLater(const CallNames& names, Handle handle) {
+// Operation::work for `handle`. `read` reads the request: read(call, request) returns an absl::Status.
+template <typename Request, typename Response, typename Read, typename Handle>
+std::function<std::unique_ptr<CallWork>(Call&)> WorkThatAnswers(Read read, Handle handle) {
   class Work final : public UnaryWork {
    public:
-    Work(Call& call, const Handle& handle) : UnaryWork(call), handle_(handle) {}
+    Work(Call& call, const Read& read, const Handle& handle) : UnaryWork(call), read_(read), handle_(handle) {}
 
    private:
-    absl::Status Take(google::protobuf::Message& request) override {
+    absl::Status Take() override {
+      Request request;
+      LS_RETURN_IF_ERROR(read_(call(), request));
       BeginWork();
       const Answerer<Response> answer(std::shared_ptr<UnaryWork>(call().shared_from_this(), this));
-      const absl::Status status = handle_(call().record(), std::move(static_cast<Request&>(request)), answer);
+      const absl::Status status = handle_(call().record(), std::move(request), answer);
       return status.ok() ? status : EndWork(absl::StatusOr<Response>(status));
     }
 
+    const Read read_;
     const Handle handle_;
   };
-  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
-    return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
-  });
+  return [read = std::move(read), handle = std::move(handle)](Call& call) {
+    return std::make_unique<Work>(call, read, handle);
+  };
+}
+
+template <typename Request, typename Response, typename Handle>
+Rpc AnswerLater(const CallNames& names, Handle handle) {
+  const auto read = [](Call& call, Request& request) { return call.Read(request); };
+  return Streaming<Request, Response>(names, RpcKind::kUnary,
+                                      WorkThatAnswers<Request, Response>(read, std::move(handle)));
+}
+
+// A handler that answers at once with what handle(record, request) returns.
+template <typename Handle>
+auto AtOnce(Handle handle) {
+  return [handle = std::move(handle)](CallRecord& record, const auto& request, const auto& answer) {
+    answer.AtOnce(handle(record, request));
+    return absl::OkStatus();
+  };
 }
 
 template <typename Request, typename Response, typename Handle>
 Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
-  return AnswerLater<Request, Response>(
-      names, [handle = std::move(handle)](CallRecord& record, const Request& request, const auto& answer) {
-        answer.AtOnce(absl::StatusOr<Response>(handle(record, request)));
-        return absl::OkStatus();
-      });
+  return AnswerLater<Request, Response>(names, AtOnce(std::move(handle)));
 }
 
 }  // namespace longshort::server

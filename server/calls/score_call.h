@@ -12,8 +12,7 @@
 #include "core/sampling/log_probabilities.h"
 #include "core/session/session.h"
 #include "server/calls/call_parts.h"
-#include "server/calls/classify_call.h"
-#include "server/calls/embed_call.h"
+#include "server/calls/classifier_calls.h"
 
 namespace longshort::server {
 

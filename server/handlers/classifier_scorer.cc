@@ -11,9 +11,8 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "models/tokenizer/tokenizers.h"
-#include "server/calls/field_error.h"
-#include "server/handlers/class_answer.h"
-#include "server/handlers/embedding.h"
+#include "server/calls/call_names.h"
+#include "server/handlers/item_answer.h"
 #include "server/handlers/text_reader.h"
 #include "server/handlers/text_scorer.h"
 

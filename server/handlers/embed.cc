@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/handlers/embedding.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/image_items.h"
+#include "server/handlers/item_answer.h"
 #include "server/handlers/text_scorer.h"
 
 namespace longshort::server {

@@ -12,7 +12,7 @@
 #include "server/handlers/generation_plan.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
-#include "server/handlers/session_check.h"
+#include "server/handlers/sessions.h"
 
 namespace longshort::server {
 namespace {

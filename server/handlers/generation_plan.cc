@@ -7,8 +7,8 @@
 #include "base/number_text.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
-#include "server/handlers/session_check.h"
+#include "server/calls/call_names.h"
+#include "server/handlers/sessions.h"
 #include "server/handlers/text_reader.h"
 
 namespace longshort::server {

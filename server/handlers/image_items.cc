@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
-#include "server/handlers/class_answer.h"
+#include "server/calls/call_names.h"
 #include "server/handlers/handlers.h"
+#include "server/handlers/item_answer.h"
 #include "server/handlers/scatter_gather.h"
 
 namespace longshort::server {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/session/session_store.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 
 namespace longshort::server {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/registry/served_model.h"
 #include "core/session/session.h"
 #include "server/access/session_seal.h"
-#include "server/call/transfer_budget.h"
+#include "server/call/call_memory.h"
 #include "server/calls/call_names.h"
 #include "server/handlers/archive_format.h"
 

@@ -9,10 +9,10 @@
 #include "base/status_macros.h"
 #include "core/requests/token_stream.h"
 #include "core/schedule/refusal.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
-#include "server/handlers/session_check.h"
+#include "server/handlers/sessions.h"
 #include "server/handlers/text_scorer.h"
 
 namespace longshort::server {

@@ -6,9 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
-#include "server/handlers/class_answer.h"
-#include "server/handlers/embedding.h"
+#include "server/calls/call_names.h"
+#include "server/handlers/item_answer.h"
 #include "server/handlers/text_reader.h"
 
 namespace longshort::server {

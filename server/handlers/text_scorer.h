@@ -14,7 +14,7 @@
 #include "server/call/call_record.h"
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
-#include "server/calls/embed_call.h"
+#include "server/calls/classifier_calls.h"
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
 
@@ -68,12 +68,13 @@ FieldPath SecondOf(std::optional<int64_t> index);
 // The name of the operation in traces for texts of this model.
 const char* OperationOfTexts(const core::ServedModel& model, const ScoreOptions& options);
 
-// Scores texts with a classifier: by its classes, or by its embeddings. REQUIRES: the model takes texts.
+// Make a scorer of texts from a classifier. REQUIRES: the model takes texts.
 //
-// Errors: INVALID_ARGUMENT for an option that is out of range, FAILED_PRECONDITION if the model has no head.
+// Scores by the model's classes. Errors: INVALID_ARGUMENT for an option that is out of range, FAILED_PRECONDITION if
+// the model has no head.
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(const std::shared_ptr<const core::ServedClassifier>& model,
                                                             const ScoreOptions& options, const CallNames& names);
-// Errors: those of OutputOf (embedding.h).
+// Scores by the model's embeddings. Errors: those of OutputOf (item_answer.h).
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,
                                                                 const EmbedOptions& options, const CallNames& names);
 

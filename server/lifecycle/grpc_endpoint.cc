@@ -84,7 +84,7 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
   }
   // gRPC would decompress a message before it checks the limit, and zeros can grow a thousandfold. The server does it
-  // (server/call/request_message.h).
+  // (ParseMessage).
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 

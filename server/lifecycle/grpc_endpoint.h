@@ -13,11 +13,10 @@
 #include "absl/time/time.h"
 #include "server/call/call_environment.h"
 #include "server/lifecycle/tls_credentials.h"
-#include "server/options/machine_limits.h"
+#include "server/options/machine.h"
 #include "server/options/server_options.h"
 #include "server/transports/grpc/grpc_service.h"
-#include "server/transports/grpc/health.h"
-#include "server/transports/grpc/reflection.h"
+#include "server/transports/grpc/standard_services.h"
 #include "server/transports/grpc_1_51/connection_guard.h"
 #include "server/transports/grpc_1_51/connection_listener.h"
 

@@ -23,8 +23,8 @@
 #include "server/lifecycle/signals.h"
 #include "server/model_control/load_models.h"
 #include "server/monitoring/logger.h"
-#include "server/options/command_line.h"
-#include "server/options/machine_limits.h"
+#include "server/options/machine.h"
+#include "server/options/server_options.h"
 #include "server/transports/grpc_1_51/connection_listener.h"
 #include "server/transports/grpc_1_51/grpc_workarounds.h"
 

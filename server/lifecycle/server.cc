@@ -16,13 +16,13 @@
 #include "core/schedule/fair_pool.h"
 #include "server/access/access_table.h"
 #include "server/access/session_seal.h"
-#include "server/call/transfer_budget.h"
+#include "server/call/call_memory.h"
 #include "server/fronts/json/connect_codec.h"
 #include "server/fronts/json/openapi.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
-#include "server/options/devices.h"
+#include "server/options/machine.h"
 #include "server/options/server_options.h"
 
 namespace longshort::server {
@@ -223,7 +223,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           OpenAiDescription(), PortDescription()};
   server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_),
                         OpenInferenceFront(*server->environment_, server->open_inference_rpcs_),
-                        OpenAiFront(*server->environment_, server->openai_rpcs_),
+                        OpenAiFront(*server->environment_),
                         OpenApiFront(OpenApiDocument(descriptions, server->access_ != nullptr))});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->address().port));
   server->http_->SetReady(true);

@@ -22,7 +22,7 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/trace_exporter.h"
-#include "server/options/machine_limits.h"
+#include "server/options/machine.h"
 #include "server/options/server_options.h"
 #include "server/transports/http/http_endpoints.h"
 
@@ -64,7 +64,6 @@ class Server {
   std::unique_ptr<DeliveryThreads> deliveries_;
   const std::vector<Rpc> http_rpcs_ = LongshortV1Rpcs();
   const std::vector<Rpc> open_inference_rpcs_ = OpenInferenceRpcs();
-  const std::vector<Rpc> openai_rpcs_ = OpenAiRpcs();
   std::unique_ptr<GrpcEndpoint> grpc_;
 };
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/access/tls_files.h"
-#include "server/access/tls_watch.h"
+#include "server/access/tls_material.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/transports/grpc_1_51/memory_file.h"

@@ -19,7 +19,7 @@
 #include "server/model_control/memory_budget.h"
 #include "server/model_control/session_stores.h"
 #include "server/monitoring/engine_observers.h"
-#include "server/options/devices.h"
+#include "server/options/machine.h"
 #include "server/options/server_options.h"
 #include "server/options/serving_options.h"
 

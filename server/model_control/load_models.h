@@ -14,7 +14,7 @@
 #include "models/worker_device.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
-#include "server/options/machine_limits.h"
+#include "server/options/machine.h"
 #include "server/options/server_options.h"
 
 namespace longshort::server {

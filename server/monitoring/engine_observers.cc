@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "core/cache/cache_grid.h"
-#include "server/monitoring/failure_log.h"
+#include "server/monitoring/logger.h"
 
 namespace longshort::server {
 namespace {

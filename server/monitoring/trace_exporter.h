@@ -15,7 +15,6 @@
 #include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "opentelemetry/proto/resource/v1/resource.pb.h"
-#include "server/monitoring/call_trace.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/otlp_client.h"
 #include "server/monitoring/server_metrics.h"
@@ -109,7 +108,7 @@ class Tracing final {
 //
 // Attributes follow OpenTelemetry's semantic conventions: the stable ones of RPC as of version 1.45.0, and those of
 // generative AI, which are in development. Own attributes begin with `longshort.`.
-//
+
 // The attributes of this process: those of the options, and otherwise the service's name, its version and a random
 // instance id.
 opentelemetry::proto::resource::v1::Resource ResourceOf(const TracingOptions& options);

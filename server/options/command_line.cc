@@ -1,5 +1,3 @@
-#include "server/options/command_line.h"
-
 #include <charconv>
 #include <system_error>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
+#include "server/options/server_options.h"
 
 namespace longshort::server {
 namespace {

@@ -15,7 +15,7 @@
 #include "server/access/session_seal.h"
 #include "server/access/tls_material.h"
 #include "server/access/token_file.h"
-#include "server/options/devices.h"
+#include "server/options/machine.h"
 
 namespace longshort::server {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/option_table.h"
 #include "models/images/image_header.h"
 #include "server/access/tls_files.h"
 #include "server/options/listening_sockets.h"
-#include "server/options/machine_limits.h"
+#include "server/options/machine.h"
 #include "server/options/serving_options.h"
-#include "server/options/socket_file.h"
 #include "server/options/tracing_options.h"
 
 namespace longshort::server {
@@ -144,5 +144,20 @@ struct RequestMemory {
   }
 };
 RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine);
+
+// The command line: the options, and what to do.
+struct CommandLine {
+  ServerOptions options;
+  // Print something and exit 0, without checking the options.
+  HelpForm help = HelpForm::kNone;
+  bool version = false;
+};
+
+// Parses the arguments after the program's name. ValidateServerOptions checks what depends on files, on the machine or
+// on several options.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+
+// What --help prints. REQUIRES: form is not kNone.
+std::string HelpText(HelpForm form);
 
 }  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "base/option_values.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/options/devices.h"
+#include "server/options/machine.h"
 
 namespace longshort::server {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/classification/item_queue.h"
 #include "core/generation/request_queue.h"
 #include "core/schedule/step_planner.h"
-#include "server/options/devices.h"
+#include "server/options/machine.h"
 #include "server/options/serving_options.h"
 #include "tests/fuzz/require.h"
 

@@ -9,7 +9,7 @@
 
 #include "server/access/access_table.h"
 #include "server/access/token_file.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -18,10 +18,8 @@
 #include "nlohmann/json.hpp"
 #include "server/call/call_metadata.h"
 #include "server/call/message_size.h"
-#include "server/call/request_message.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/json/json_message.h"
-#include "server/transports/http/content_coding.h"
 #include "server/transports/http/http_call.h"
 #include "server/transports/http/http_message.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "server/call/call_environment.h"
 #include "server/call/rpc.h"
-#include "server/transports/http/http_codec.h"
+#include "server/transports/http/http_call.h"
 #include "server/transports/http/http_exchange.h"
 
 namespace longshort::server {

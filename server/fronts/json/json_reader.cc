@@ -9,9 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/call/message_size.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/json/json_message.h"
-#include "server/fronts/json/json_values.h"
 
 namespace longshort::server {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/fronts/json/json_values.h"
-
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -10,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/call/message_size.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
+#include "server/fronts/json/json_message.h"
 
 namespace longshort::server {
 

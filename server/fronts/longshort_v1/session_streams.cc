@@ -11,10 +11,10 @@
 #include "base/status_macros.h"
 #include "longshort/v1/sessions.pb.h"
 #include "server/call/call.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/longshort_v1/longshort_v1.h"
-#include "server/handlers/session_check.h"
 #include "server/handlers/session_transfer.h"
+#include "server/handlers/sessions.h"
 
 namespace longshort::server {
 namespace {
@@ -26,8 +26,9 @@ class SessionSender final : public CallWork {
   explicit SessionSender(Call& call) : call_(call) {}
 
  private:
-  absl::Status Take(google::protobuf::Message& message) override {
-    const auto& request = static_cast<const v1::ExportSessionRequest&>(message);
+  absl::Status Take() override {
+    v1::ExportSessionRequest request;
+    LS_RETURN_IF_ERROR(call_.Read(request));
     const SessionTransfers& transfers = call_.environment().session_transfers;
     CallRecord& record = call_.record();
     LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record.names(), "session_id"));
@@ -117,8 +118,9 @@ class SessionReceiver final : public CallWork {
     return absl::OkStatus();
   }
 
-  absl::Status Take(google::protobuf::Message& message) override {
-    const auto& request = static_cast<const v1::ImportSessionRequest&>(message);
+  absl::Status Take() override {
+    v1::ImportSessionRequest request;
+    LS_RETURN_IF_ERROR(call_.Read(request));
     if (!session_.has_value()) return TakeBeginning(request);
     if (!request.has_part()) return FieldError("kind", "beginning again", "part after the first message");
     const v1::SessionPart& part = request.part();

@@ -25,8 +25,10 @@ class GenerateStreamWork final : public GenerationStream {
   explicit GenerateStreamWork(Call& call) : GenerationStream(call) {}
 
  private:
-  absl::Status Take(google::protobuf::Message& request) override {
-    return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)), Sink());
+  absl::Status Take() override {
+    v1::GenerateRequest request;
+    LS_RETURN_IF_ERROR(call_.Read(request));
+    return GenerateStream(call_.record(), FromMessage(request), Sink());
   }
 
   absl::StatusOr<std::optional<CallAnswer>> ToAnswer(StreamEvent event) override {
@@ -46,8 +48,10 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
  private:
   // CallWork:
-  absl::Status Take(google::protobuf::Message& message) override {
-    const StreamedText document = FromMessage(static_cast<const v1::ScoreTextsRequest&>(message));
+  absl::Status Take() override {
+    v1::ScoreTextsRequest message;
+    LS_RETURN_IF_ERROR(call_.Read(message));
+    const StreamedText document = FromMessage(message);
     LS_RETURN_IF_ERROR(documents_.Take(document));
     if (document.options.has_value() && document.options->keep_alives) {
       const MutexLock lock(call_.mutex());

@@ -6,7 +6,7 @@
 
 #include "core/schedule/refusal.h"
 #include "server/fronts/longshort_v1/longshort_v1.h"
-#include "server/handlers/embedding.h"
+#include "server/handlers/item_answer.h"
 
 namespace longshort::server {
 namespace {

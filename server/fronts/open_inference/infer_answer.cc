@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/infer_answer.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "server/fronts/open_inference/bytes_tensor.h"
+#include "server/fronts/open_inference/infer.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {

@@ -1,5 +1,3 @@
-#include "server/fronts/open_inference/infer_plan.h"
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -10,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
+#include "server/fronts/open_inference/infer.h"
 #include "server/fronts/open_inference/input_tensors.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/open_inference/parameters.h"

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "server/call/call.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/open_inference/streamed_request.h"
@@ -28,7 +29,9 @@ class InferStream final : public CallWork {
 
  private:
   // CallWork:
-  absl::Status Take(google::protobuf::Message& message) override {
+  absl::Status Take() override {
+    inference::ModelInferRequest message;
+    LS_RETURN_IF_ERROR(call_.Read(message));
     auto note = [this](const std::shared_ptr<StreamedRequest>& has_news)
                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { NoteAnswers(has_news); };
     const auto request = std::make_shared<StreamedRequest>(call_.shared_from_this(), ++requests_, std::move(note));
@@ -38,7 +41,7 @@ class InferStream final : public CallWork {
       in_order_.push_back(request);
       if (!call_.is_well()) request->Cancel();  // Cancel came before
     }
-    absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
+    absl::Status status = request->Plan(std::move(message));
     if (status.ok() && request->is_generation()) {
       const MutexLock lock(call_.mutex());
       in_order_.pop_back();  // this request: one message is read at a time, and the request has not ended

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/open_inference/bytes_tensor.h"
 
 namespace longshort::server {

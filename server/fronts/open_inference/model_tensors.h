@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/request_limits.h"
 
@@ -62,5 +63,16 @@ inference::ModelMetadataResponse ToMetadata(const core::ServedModel& model, cons
                                             const std::vector<int64_t>& versions);
 inference::ModelConfig ToConfig(const core::ServedModel& model, const RequestLimits& limits);
 inference::ModelStatistics ToStatistics(const core::ServedModel& model);
+
+// Raw binary requests of the protocol's extension of binary data (Triton's): the body is the only input of the model,
+// and the model says which name, datatype and shape it has. Until the model is known, the input has a name that no
+// model has.
+void SetRawBinaryInput(std::string body, inference::ModelInferRequest& request);
+bool HasRawBinaryInput(const inference::ModelInferRequest& request);
+
+// Sets the input's name, datatype and shape. The body of a BYTES input is one element. Errors: INVALID_ARGUMENT if the
+// model has several inputs, or the shape does not follow from the body's length.
+absl::Status DescribeRawBinaryInput(const ModelTensors& tensors, const std::string& model,
+                                    inference::ModelInferRequest& request);
 
 }  // namespace longshort::server

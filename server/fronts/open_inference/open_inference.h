@@ -10,7 +10,7 @@
 #include "server/call/rpc.h"
 #include "server/calls/call_names.h"
 #include "server/fronts/json/openapi.h"
-#include "server/transports/http/http_codec.h"
+#include "server/transports/http/http_call.h"
 #include "server/transports/http/http_exchange.h"
 
 namespace longshort::server {

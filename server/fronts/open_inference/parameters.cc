@@ -14,7 +14,7 @@
 #include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 
 namespace longshort::server {
 namespace {

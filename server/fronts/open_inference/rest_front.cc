@@ -13,8 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "server/calls/field_error.h"
-#include "server/fronts/open_inference/infer_plan.h"
+#include "base/percent_encoding.h"
+#include "server/calls/call_names.h"
+#include "server/fronts/open_inference/infer.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/open_inference/rest_messages.h"
 #include "server/transports/http/http_call.h"
@@ -24,7 +25,6 @@ namespace longshort::server {
 namespace {
 
 constexpr char kRoot[] = "/v2";
-constexpr char kForm[] = "multipart/form-data";
 
 // A path below kRoot. "*" is a name. "models/*" may be followed by "versions/" and a version, which is not written
 // here.
@@ -129,8 +129,8 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
       const auto make_codec = [&rpc, max_message_bytes, target = place->target](
                                   const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
         // Bodies of any other type are read as JSON, whatever the client says that they are.
-        if (request.MediaType() != kForm) return MakeRestCodec(rpc, target, max_message_bytes);
-        return HttpError(415, absl::StrCat("the content type is ", Quoted(kForm),
+        if (request.MediaType() != kFormType) return MakeRestCodec(rpc, target, max_message_bytes);
+        return HttpError(415, absl::StrCat("the content type is ", Quoted(kFormType),
                                            "; the Open Inference Protocol takes "
                                            "application/json, or application/octet-stream with binary data"));
       };

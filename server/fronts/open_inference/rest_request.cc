@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/call/message_size.h"
-#include "server/calls/field_error.h"
-#include "server/fronts/open_inference/rest_document.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/open_inference/rest_messages.h"
 
 namespace longshort::server {

@@ -7,7 +7,7 @@
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "server/fronts/open_inference/infer_answer.h"
+#include "server/fronts/open_inference/infer.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/handlers/handlers.h"
 
@@ -17,8 +17,7 @@ namespace {
 using inference::ModelInferResponse;
 
 // A stream may have many generations. Together they should hold about as much as one stream of longshort.v1.
-constexpr size_t kPauseBytes = 32 << 10;
-constexpr size_t kResumeBytes = 8 << 10;
+constexpr size_t kMostWaiting = 32 << 10;
 
 }  // namespace
 
@@ -173,7 +172,7 @@ void StreamedRequest::RemoveAnswers() {
   stream_->mutex().AssertHeld();
   generation_.reset();
   answer_.reset();
-  record_.Pause(false);
+  record_.PauseAbove(kMostWaiting, 0);
   if (finished_ || !submitted_ || !closed_.has_value()) return;
   finished_ = true;
   record_.Finish(*closed_).IgnoreError();
@@ -182,11 +181,7 @@ void StreamedRequest::RemoveAnswers() {
 void StreamedRequest::SetPause() {
   const size_t waiting = generation_->waiting_bytes();
   record_.answers().SetHeld(static_cast<int64_t>(waiting));
-  if (waiting > kPauseBytes) {
-    record_.Pause(true);
-  } else if (waiting <= kResumeBytes) {
-    record_.Pause(false);
-  }
+  record_.PauseAbove(kMostWaiting, waiting);
 }
 
 inference::ModelStreamInferResponse StreamedRequest::ErrorAnswer(const absl::Status& status) const {

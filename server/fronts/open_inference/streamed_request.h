@@ -19,8 +19,7 @@
 #include "server/call/call_record.h"
 #include "server/call/stream_events.h"
 #include "server/calls/generate_call.h"
-#include "server/fronts/open_inference/infer_answer.h"
-#include "server/fronts/open_inference/infer_plan.h"
+#include "server/fronts/open_inference/infer.h"
 
 namespace longshort::server {
 

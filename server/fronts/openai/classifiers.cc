@@ -11,10 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/calls/field_error.h"
-#include "server/fronts/openai/image_body.h"
-#include "server/fronts/openai/json_request.h"
-#include "server/fronts/openai/names.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 #include "server/transports/http/http_message.h"
@@ -22,55 +19,52 @@
 namespace longshort::server {
 namespace {
 
-using google::protobuf::Message;
+using PredictField = RequestField<PredictRequest>;
 using nlohmann::ordered_json;
 
 // Values of function_to_apply.
 constexpr char kSoftmax[] = "softmax", kSigmoid[] = "sigmoid", kNone[] = "none";
 constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
 
-absl::Status ReadSequences(JsonRequest& json, const JsonView& value, Message& message) {
-  auto& request = static_cast<openai::PredictRequest&>(message);
-  if (value.is_text()) {
-    request.set_is_string(true);
-    return json.MoveText(value, kInputForms, *request.add_inputs()->add_texts());
-  }
-  if (!value.is_list() || value.size() == 0) return value.Wrong(kInputForms);
+absl::Status ReadSequences(JsonRequest& json, const JsonView& value, PredictRequest& request) {
+  const auto add_text = [&json](const JsonView& text, std::string_view wanted, std::vector<std::string>& sequence) {
+    return json.MoveText(text, wanted, sequence.emplace_back());
+  };
+  request.is_string = value.is_text();
+  if (!request.is_string && (!value.is_list() || value.size() == 0)) return value.Wrong(kInputForms);
+  LS_RETURN_IF_ERROR(json.MakeRoom(request.inputs, request.is_string ? 1 : value.size()));
+  if (request.is_string) return add_text(value, kInputForms, request.inputs.emplace_back());
   const bool are_texts = value.At(0).is_text();
   for (size_t i = 0; i < value.size(); ++i) {
     const JsonView one = value.At(i);
-    LS_RETURN_IF_ERROR(json.CountPart());
-    openai::PredictRequest::Sequence& sequence = *request.add_inputs();
-    if (are_texts) {
-      LS_RETURN_IF_ERROR(json.MoveText(one, "a string, as the first input", *sequence.add_texts()));
-      continue;
+    std::vector<std::string>& sequence = request.inputs.emplace_back();
+    if (!are_texts && (!one.is_list() || one.size() == 0 || one.size() > 2)) {
+      return one.Wrong("a list of one or two strings");
     }
-    constexpr char kPair[] = "a list of one or two strings";
-    if (!one.is_list() || one.size() == 0 || one.size() > 2) return one.Wrong(kPair);
-    for (size_t k = 0; k < one.size(); ++k) {
-      LS_RETURN_IF_ERROR(json.MoveText(one.At(k), "a string", *sequence.add_texts()));
+    LS_RETURN_IF_ERROR(json.MakeRoom(sequence, are_texts ? 1 : one.size()));
+    if (are_texts) LS_RETURN_IF_ERROR(add_text(one, "a string, as the first input", sequence));
+    for (size_t k = 0; !are_texts && k < one.size(); ++k) {
+      LS_RETURN_IF_ERROR(add_text(one.At(k), "a string", sequence));
     }
   }
   return absl::OkStatus();
 }
 
 // Reads the field that the clients of huggingface_hub send.
-absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, Message& message) {
-  auto& request = static_cast<openai::PredictRequest&>(message);
+absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, PredictRequest& request) {
   if (value.is_absent()) return absl::OkStatus();
   if (!value.is_object()) return value.Wrong("an object");
-  request.set_has_parameters(true);
+  request.has_parameters = true;
   if (const JsonView top_k = value.At("top_k"); !top_k.is_absent()) {
-    LS_ASSIGN_OR_RETURN(const int64_t number, top_k.Integer());
-    if (number < 1) return top_k.Wrong("at least 1");
-    request.set_top_k(number);
+    LS_ASSIGN_OR_RETURN(request.top_k, top_k.Integer());
+    if (request.top_k < 1) return top_k.Wrong("at least 1");
   }
   if (const JsonView function = value.At("function_to_apply"); !function.is_absent()) {
     if (!function.Is(kSoftmax) && !function.Is(kSigmoid) && !function.Is(kNone)) {
       return function.Wrong("\"softmax\", \"sigmoid\", or \"none\", for logits");
     }
-    request.set_function_to_apply(function.value().get<std::string>());
-    if (function.Is(kNone)) request.set_raw_scores(true);
+    request.function_to_apply = function.value().get<std::string>();
+    if (function.Is(kNone)) request.raw_scores = true;
   }
   return absl::OkStatus();
 }
@@ -82,18 +76,18 @@ constexpr char kParametersType[] = R"({"type": "object", "properties": {
   "top_k": {"type": "integer", "minimum": 1},
   "function_to_apply": {"type": "string", "enum": ["softmax", "sigmoid", "none"]}}})";
 
-RequestBody MakePredictBody() {
-  return WithTruncation(
+RequestBody<PredictRequest> MakePredictBody() {
+  return WithTruncation<PredictRequest>(
       {.name = "PredictRequest",
-       .fields = {RequestField::Text("model", "The classifier. May be absent if one of its kind is served."),
-                  RequestField::Flag("raw_scores", "Whether scores are logits instead of probabilities."),
-                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, nullptr, ReadParameters},
+       .fields = {PredictField::Model("The classifier. May be absent if one of its kind is served."),
+                  PredictField::Flag("raw_scores", "Whether scores are logits instead of probabilities.",
+                                     &PredictRequest::raw_scores),
+                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, ReadParameters},
                   {{.name = "inputs",
                     .type = kSequencesType,
                     .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
                             "classifier of images, images in base64 or data URLs.",
                     .required = true},
-                   nullptr,
                    ReadSequences}}});
 }
 
@@ -122,29 +116,29 @@ absl::Status CheckFunction(const std::string& function, const models::Classifier
       absl::StrCat(own == kNone ? "" : absl::StrCat(Quoted(own), " or "), Quoted(kNone), " for model ", model));
 }
 
-TextInput TextOf(const std::string& text) { return {.kind = TextInput::Kind::kText, .text = text}; }
+ClassOptions ClassesOf(const PredictRequest& request) {
+  return {.top_k = request.top_k > 0 ? request.top_k : std::numeric_limits<int32_t>::max(),
+          .all_logits = request.raw_scores};
+}
 
-absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const core::ServedClassifier& model,
+absl::StatusOr<ScoreCall> ScoringOf(const PredictRequest& request, const core::ServedClassifier& model,
                                     const ModelReference& reference) {
-  ScoreCall call{
-      .model = reference,
-      .options = {.truncate = request.truncate(),
-                  .classes = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
-                              .all_logits = request.raw_scores()}}};
-  for (int i = 0; i < request.inputs_size(); ++i) {
-    const auto& texts = request.inputs(i).texts();
+  ScoreCall call{.model = reference, .options = {.truncate = request.truncate, .classes = ClassesOf(request)}};
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::vector<std::string>& texts = request.inputs[i];
+    const auto count = static_cast<int64_t>(texts.size());
     const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
     // An encoder that was trained on single texts could join the two, but nothing has taught it what they mean.
     const int64_t most = model.info.trained_on_pairs ? 2 : 1;
-    if (texts.size() < model.info.documents || texts.size() > most) {
-      return FieldError(name, texts.size(),
+    if (count < model.info.documents || count > most) {
+      return FieldError(name, count,
                         absl::StrCat(model.info.documents, most > model.info.documents ? " or 2" : "", " for model ",
                                      reference.name, ", which was trained on ", most == 2 ? "pairs" : "single texts"));
     }
-    if (const int first = request.inputs(0).texts_size(); texts.size() != first)
-      return FieldError(name, texts.size(), absl::StrCat(first, ", as of inputs[0]"));
-    call.texts.push_back(TextOf(texts[0]));
-    if (texts.size() > 1) call.second_texts.push_back(TextOf(texts[1]));
+    if (const size_t first = request.inputs.front().size(); texts.size() != first)
+      return FieldError(name, count, absl::StrCat(first, ", as of inputs[0]"));
+    call.texts.push_back(ViewOf(texts[0]));
+    if (count > 1) call.second_texts.push_back(ViewOf(texts[1]));
   }
   return call;
 }
@@ -199,31 +193,31 @@ CallAnswer ClassifyAnswer(ClassifyResult result, bool as_list) {
   });
 }
 
-absl::Status ReadPredictBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter, Message& request) {
+absl::Status ReadPredictBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                             PredictRequest& request) {
   const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
-  return ReadBody(PredictBody(), body, lists, meter, request);
+  return ReadJsonBody(PredictBody(), body, lists, meter, request);
 }
 
 // Sets a parameter of the address or of a form.
-absl::Status SetParameter(const std::string& name, const std::string& value, openai::ClassifyRequest& classify) {
-  if (name == "model") return classify.set_model(value), absl::OkStatus();
+absl::Status SetParameter(const std::string& name, const std::string& value, ClassifyRequest& classify) {
+  if (name == "model") return classify.model = value, absl::OkStatus();
   if (name != "top_k") return FieldError("a field of the form", Quoted(name), "model, top_k, or one file, the image");
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(value, &number)) return FieldError("top_k", Quoted(value), "a number");
-  return classify.set_top_k(number), absl::OkStatus();
+  if (!absl::SimpleAtoi(value, &classify.top_k)) return FieldError("top_k", Quoted(value), "a number");
+  return absl::OkStatus();
 }
 
 // As huggingface_hub's clients write a request.
 absl::Status ReadClassifyJson(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
-                              openai::ClassifyRequest& classify) {
-  openai::PredictRequest request;
+                              ClassifyRequest& classify) {
+  PredictRequest request;
   LS_RETURN_IF_ERROR(ReadPredictBody(body, limits, meter, request));
-  if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
-  if (request.raw_scores())
+  if (!request.is_string) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
+  if (request.raw_scores)
     return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
-  classify.set_function_to_apply(request.function_to_apply());
-  if (request.top_k() > 0) classify.set_top_k(request.top_k());
-  LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
+  classify.function_to_apply = request.function_to_apply;
+  if (request.top_k > 0) classify.top_k = request.top_k;
+  LS_ASSIGN_OR_RETURN(classify.image, ImageOfText("inputs", request.inputs[0][0], meter));
   return absl::OkStatus();
 }
 
@@ -233,17 +227,15 @@ ImageInput ImageOf(std::string file) {
 }
 
 // huggingface_hub takes the first of a list of results.
-bool IsSingle(const openai::PredictRequest& request) { return request.is_string() && !request.has_parameters(); }
+bool IsSingle(const PredictRequest& request) { return request.is_string && !request.has_parameters; }
 
 // The images of the body, or of texts that are images in base64.
-absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
-  ClassifyCall call{.model = record.answering_model(),
-                    .options = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
-                                .all_logits = request.raw_scores()}};
-  for (std::string& image : *request.mutable_images()) call.images.push_back(ImageOf(std::move(image)));
+absl::Status PredictImages(CallRecord& record, PredictRequest request, const Answerer<CallAnswer>& answer) {
+  ClassifyCall call{.model = record.answering_model(), .options = ClassesOf(request)};
+  if (request.image.has_value()) call.images.push_back(ImageOf(*std::move(request.image)));
   MemoryMeter uncounted;  // the text is counted, has more bytes, and is freed
-  for (int i = 0; i < request.inputs_size(); ++i) {
-    const std::string text = std::move(*request.mutable_inputs(i)->mutable_texts(0));
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::string text = std::move(request.inputs[i].front());
     LS_ASSIGN_OR_RETURN(std::string image, ImageOfText(absl::StrCat("inputs[", i, "]"), text, uncounted));
     call.images.push_back(ImageOf(std::move(image)));
   }
@@ -263,44 +255,43 @@ absl::Status PredictImages(CallRecord& record, openai::PredictRequest request, c
 
 }  // namespace
 
-const RequestBody& PredictBody() {
-  static const auto* const body = new RequestBody(MakePredictBody());
+const RequestBody<PredictRequest>& PredictBody() {
+  static const auto* const body = new RequestBody<PredictRequest>(MakePredictBody());
   return *body;
 }
 
-absl::Status ReadPredict(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
-  auto& predict = static_cast<openai::PredictRequest&>(message);
-  predict.set_model(QueryParameter(request.query, "model").value_or(""));
-  if (request.MediaType() == kJsonType) return ReadPredictBody(request.body, limits, meter, predict);
-  LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
+absl::Status ReadPredict(HttpRequest& http, const RequestLimits& limits, PredictRequest& request, MemoryMeter& meter) {
+  request.model = QueryParameter(http.query, "model").value_or("");
+  if (http.MediaType() == kJsonType) return ReadPredictBody(http.body, limits, meter, request);
+  LS_ASSIGN_OR_RETURN(request.image, TakeImage(http, meter));
   return absl::OkStatus();
 }
 
-absl::Status ReadClassify(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
-  auto& classify = static_cast<openai::ClassifyRequest&>(message);
-  classify.set_model(QueryParameter(request.query, "model").value_or(""));
-  if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
-    LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
+absl::Status ReadClassify(HttpRequest& http, const RequestLimits& limits, ClassifyRequest& request,
+                          MemoryMeter& meter) {
+  request.model = QueryParameter(http.query, "model").value_or("");
+  if (const std::optional<std::string> top_k = QueryParameter(http.query, "top_k"); top_k.has_value()) {
+    LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, request));
   }
   // huggingface_hub names itself in each request.
-  classify.set_as_list(absl::StrContains(request.Find("user-agent").value_or(""), "hf_hub/"));
-  if (request.MediaType() == kJsonType) return ReadClassifyJson(request.body, limits, meter, classify);
-  if (request.MediaType() == "multipart/form-data") {
-    LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
-      return SetParameter(name, value, classify);
+  request.as_list = absl::StrContains(http.Find("user-agent").value_or(""), "hf_hub/");
+  if (http.MediaType() == kJsonType) return ReadClassifyJson(http.body, limits, meter, request);
+  if (http.MediaType() == kFormType) {
+    LS_RETURN_IF_ERROR(KeepFileOfForm(http, [&request](const std::string& name, const std::string& value) {
+      return SetParameter(name, value, request);
     }));
   }
-  LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
+  LS_ASSIGN_OR_RETURN(request.image, TakeImage(http, meter));
   return absl::OkStatus();
 }
 
-absl::Status Predict(CallRecord& record, openai::PredictRequest request, const Answerer<CallAnswer>& answer) {
-  const auto input = request.images().empty() ? models::ClassifierInput::kText : models::ClassifierInput::kImage;
+absl::Status Predict(CallRecord& record, PredictRequest request, const Answerer<CallAnswer>& answer) {
+  const auto input = request.image.has_value() ? models::ClassifierInput::kImage : models::ClassifierInput::kText;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
-                      FindClassifier(record, request.model(), input));
-  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
+                      FindClassifier(record, request.model, input));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply, model->info, record.answering_model().name));
   if (model->info.input == models::ClassifierInput::kImage) return PredictImages(record, std::move(request), answer);
-  if (!request.images().empty()) {
+  if (request.image.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("model ", record.answering_model().name, " is a classifier of texts; the body is an image"));
   }
@@ -320,14 +311,14 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request, const A
   return ScoreText(record, call, Answering(answer, to_answer));
 }
 
-absl::Status Classify(CallRecord& record, openai::ClassifyRequest request, const Answerer<CallAnswer>& answer) {
+absl::Status Classify(CallRecord& record, ClassifyRequest request, const Answerer<CallAnswer>& answer) {
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
-                      FindClassifier(record, request.model(), models::ClassifierInput::kImage));
-  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
-  ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
-  call.images.push_back(ImageOf(std::move(*request.mutable_image())));
+                      FindClassifier(record, request.model, models::ClassifierInput::kImage));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply, model->info, record.answering_model().name));
+  ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k}};
+  call.images.push_back(ImageOf(std::move(request.image)));
   const auto to_answer = [as_list =
-                              request.as_list()](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
+                              request.as_list](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
     LS_RETURN_IF_ERROR(result->images.front().status());
     return ClassifyAnswer(*std::move(result), as_list);

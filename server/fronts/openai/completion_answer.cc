@@ -41,9 +41,9 @@ std::string PromptText(const TextInput& prompt, const models::Tokenizer* tokeniz
   return text + stream.Flush();
 }
 
-// About what these would have in a message.
+// About the JSON of these. With HttpCodec::copies it covers what they take in the result, too: 32 bytes a token.
 size_t BytesOfTokens(const std::vector<core::GeneratedToken>& tokens) {
-  constexpr size_t kTokenBytes = 12;
+  constexpr size_t kTokenBytes = 40;
   size_t count = tokens.size();
   for (const core::GeneratedToken& token : tokens) count += token.alternatives.size();
   return count * kTokenBytes;
@@ -56,21 +56,21 @@ const char* NameOf(core::FinishReason reason) { return reason == core::FinishRea
 
 std::string ServerSentEvent(const std::string& data) { return absl::StrCat("data: ", data, "\n\n"); }
 
-CompletionAnswer::CompletionAnswer(const openai::CompletionsRequest& request, const CallRecord& record,
+CompletionAnswer::CompletionAnswer(const CompletionsRequest& request, const CallRecord& record,
                                    const core::ServedLanguageModel& model)
     : id_(absl::StrCat("cmpl-", record.engine_context().id)),
       created_(absl::ToUnixSeconds(absl::Now())),
       model_(record.answering_model().name),
       tokenizer_(model.tokenizer),
-      completions_(request.n()),
-      describes_tokens_(request.has_logprobs() || model.tokenizer == nullptr),
-      echo_(request.echo()),
-      include_usage_(request.include_usage()) {
-  for (const openai::Prompt& one : request.prompts()) {
-    const TextInput input = FromMessage(one);
-    Prompt& prompt = prompts_.emplace_back();
+      completions_(request.call.completions),
+      describes_tokens_(request.call.token_log_probabilities || model.tokenizer == nullptr),
+      echo_(request.call.echo),
+      include_usage_(request.include_usage) {
+  for (const Prompt& one : request.prompts) {
+    const TextInput input = ViewOf(one);
+    EchoedPrompt& prompt = prompts_.emplace_back();
     if (echo_ && describes_tokens_) prompt.first_token = FirstToken(input, tokenizer_.get());
-    if (request.max_tokens() == 0) prompt.text = PromptText(input, tokenizer_.get());
+    if (request.call.max_tokens == 0) prompt.text = PromptText(input, tokenizer_.get());
   }
 }
 

@@ -20,20 +20,16 @@
 #include "server/calls/call_parts.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
-#include "server/fronts/openai/messages.pb.h"
+#include "server/fronts/openai/openai.h"
 #include "server/handlers/completion_translator.h"
 
 namespace longshort::server {
-
-// The data as an event of a stream.
-std::string ServerSentEvent(const std::string& data);
 
 // It must outlive its answers.
 class CompletionAnswer final {
  public:
   // The answer to `request` to `model`. Keeps neither.
-  CompletionAnswer(const openai::CompletionsRequest& request, const CallRecord& record,
-                   const core::ServedLanguageModel& model);
+  CompletionAnswer(const CompletionsRequest& request, const CallRecord& record, const core::ServedLanguageModel& model);
 
   CallAnswer OfResult(GenerateResult result);
   // The prompts' own tokens, for a request that generates none. `is_part`: as the part of a stream.
@@ -44,7 +40,7 @@ class CompletionAnswer final {
   std::optional<CallAnswer> UsagePart(const Usage& usage);
 
  private:
-  struct Prompt {
+  struct EchoedPrompt {
     std::optional<int32_t> first_token;
     std::string text;  // if the answer is of the prompts only
   };
@@ -84,7 +80,7 @@ class CompletionAnswer final {
   const bool describes_tokens_;
   const bool echo_;
   const bool include_usage_;
-  std::vector<Prompt> prompts_;
+  std::vector<EchoedPrompt> prompts_;
   std::vector<Position> positions_;  // by choice, up to the last one that has tokens
 };
 

@@ -1,71 +1,37 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/call/call.h"
 #include "server/call/generation_stream.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/openai/completion_answer.h"
-#include "server/fronts/openai/names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 
 namespace longshort::server {
 namespace {
 
-class CompletionsCodec final : public HttpCodec {
- public:
-  explicit CompletionsCodec(const RequestLimits& limits) : limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    LS_RETURN_IF_ERROR(ReadCompletions(request, limits_, message, meter));
-    describes_tokens_ = static_cast<const openai::CompletionsRequest&>(message).has_logprobs();
-    return absl::OkStatus();
-  }
-
-  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
-  // A described token counts as 12 bytes, and takes 32 in the result and 60 as JSON.
-  size_t copies() const override { return describes_tokens_ ? 16 : HttpCodec::copies(); }
-
-  std::string stream_content_type() const override { return "text/event-stream; charset=utf-8"; }
-  std::string WriteEnd(const absl::Status& status) override {
-    return ServerSentEvent(status.ok() ? "[DONE]" : OpenAiError(status).body);
-  }
-
- private:
-  const RequestLimits& limits_;
-  bool describes_tokens_ = false;
-};
-
-GenerateCall GenerationOf(const openai::CompletionsRequest& request, const ModelReference& model) {
-  GenerateCall call{.model = model,
-                    .max_tokens = request.max_tokens(),
-                    .completions = request.n(),
-                    .sampling = {.temperature = request.temperature(),
-                                 .top_k = request.top_k(),
-                                 .top_p = request.top_p(),
-                                 .min_p = request.min_p(),
-                                 .repetition_penalty = request.repetition_penalty(),
-                                 .frequency_penalty = request.frequency_penalty(),
-                                 .presence_penalty = request.presence_penalty(),
-                                 .logit_bias = {request.logit_bias().begin(), request.logit_bias().end()}},
-                    .stop = {request.stop().begin(), request.stop().end()},
-                    .token_log_probabilities = request.has_logprobs(),
-                    .top_alternatives = request.logprobs(),
-                    .echo = request.echo()};
-  for (const openai::Prompt& prompt : request.prompts()) call.prompts.push_back(FromMessage(prompt));
-  if (request.has_seed()) call.seed = request.seed();
+GenerateCall GenerationOf(CompletionsRequest& request, ModelReference model) {
+  GenerateCall call = std::move(request.call);
+  call.model = std::move(model);
+  for (const Prompt& prompt : request.prompts) call.prompts.push_back(ViewOf(prompt));
   return call;
 }
 
-ScoreCall ScoringOf(const openai::CompletionsRequest& request, const ModelReference& model, bool describe_tokens) {
-  ScoreCall call{.model = model,
-                 .options = {.token_log_probabilities = describe_tokens, .top_alternatives = request.logprobs()}};
-  for (const openai::Prompt& prompt : request.prompts()) call.texts.push_back(FromMessage(prompt));
+ScoreCall ScoringOf(const CompletionsRequest& request, const ModelReference& model, bool describe_tokens) {
+  ScoreCall call{
+      .model = model,
+      .options = {.token_log_probabilities = describe_tokens, .top_alternatives = request.call.top_alternatives}};
+  for (const Prompt& prompt : request.prompts) call.texts.push_back(ViewOf(prompt));
   return call;
 }
 
@@ -74,32 +40,29 @@ bool IsBeginning(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) !
 
 // Shortens the prompts to their last `kept_tokens` tokens.
 absl::Status KeepLastTokens(const models::Tokenizer* tokenizer, const RequestLimits& limits,
-                            openai::CompletionsRequest& request) {
-  if (request.kept_tokens() == 0) return absl::OkStatus();
-  if (request.kept_tokens() == kMostTokens) request.set_kept_tokens(limits.prompt_tokens);
-  LS_RETURN_IF_ERROR(
-      CheckFieldRange([] { return "truncate_prompt_tokens"; }, request.kept_tokens(), 1, limits.prompt_tokens));
+                            CompletionsRequest& request) {
+  if (request.kept_tokens == 0) return absl::OkStatus();
+  const int64_t kept = request.kept_tokens == kMostTokens ? limits.prompt_tokens : request.kept_tokens;
+  LS_RETURN_IF_ERROR(CheckFieldRange([] { return "truncate_prompt_tokens"; }, kept, 1, limits.prompt_tokens));
   constexpr int64_t kMaxTokenBytes = 4;  // a character's
-  for (openai::Prompt& prompt : *request.mutable_prompts()) {
-    if (prompt.has_text() && tokenizer != nullptr) {
-      const std::string_view text = prompt.text();
-      size_t begin = text.size() - std::min<size_t>(text.size(), kMaxTokenBytes * request.kept_tokens());
+  for (Prompt& prompt : request.prompts) {
+    if (const auto* const whole = std::get_if<std::string>(&prompt); whole != nullptr && tokenizer != nullptr) {
+      const std::string_view text = *whole;
+      size_t begin = text.size() - std::min<size_t>(text.size(), kMaxTokenBytes * kept);
       while (begin < text.size() && !IsBeginning(text[begin])) ++begin;
-      LS_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer->Encode(text.substr(begin)));
-      prompt.mutable_ids()->mutable_ids()->Assign(ids.begin(), ids.end());
+      LS_ASSIGN_OR_RETURN(prompt, tokenizer->Encode(text.substr(begin)));
     }
-    if (!prompt.has_ids()) continue;
-    auto& ids = *prompt.mutable_ids()->mutable_ids();
-    ids.erase(ids.begin(), ids.end() - std::min<int64_t>(ids.size(), request.kept_tokens()));
+    auto* const ids = std::get_if<std::vector<int32_t>>(&prompt);
+    if (ids != nullptr) ids->erase(ids->begin(), ids->end() - std::min<int64_t>(ids->size(), kept));
   }
   return absl::OkStatus();
 }
 
 // A request that generates nothing is answered with its prompts' text, which is many times longer than their ids.
-absl::Status CheckEchoedIds(const openai::CompletionsRequest& request, const RequestLimits& limits) {
+absl::Status CheckEchoedIds(const CompletionsRequest& request, const RequestLimits& limits) {
+  if (request.call.max_tokens > 0) return absl::OkStatus();
   int64_t ids = 0;
-  for (const openai::Prompt& prompt : request.prompts()) ids += prompt.ids().ids_size();
-  if (request.max_tokens() > 0) return absl::OkStatus();
+  for (const Prompt& prompt : request.prompts) ids += static_cast<int64_t>(ViewOf(prompt).ids.size());
   return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
 }
 
@@ -108,25 +71,28 @@ class CompletionsWork final : public GenerationStream {
   explicit CompletionsWork(Call& call) : GenerationStream(call) {}
 
  private:
-  absl::Status Take(google::protobuf::Message& message) override {
-    auto& request = static_cast<openai::CompletionsRequest&>(message);
+  absl::Status Take() override {
+    CompletionsRequest request;
+    LS_RETURN_IF_ERROR(ReadFrom(call_, ReadCompletions, request));
     CallRecord& record = call_.record();
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
-                        record.FindLanguageModel(ReferenceOf(request.model())));
+                        record.FindLanguageModel(ReferenceOf(request.model)));
     LS_RETURN_IF_ERROR(KeepLastTokens(model->tokenizer.get(), record.environment().limits, request));
     LS_RETURN_IF_ERROR(CheckEchoedIds(request, record.environment().limits));
     answer_.emplace(request, record, *model);
-    streams_ = request.stream();
+    streams_ = request.stream;
     const ModelReference reference = record.answering_model();
-    if (request.max_tokens() > 0 && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
+    const bool generates = request.call.max_tokens > 0;
+    if (generates && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
     SetAtWork(true);
     const auto self = std::shared_ptr<CompletionsWork>(call_.shared_from_this(), this);
     const absl::Status status =
-        request.max_tokens() > 0
-            ? Generate(record, GenerationOf(request, reference),
-                       [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
-            : ScoreText(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
-                        [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
+        generates ? Generate(record, GenerationOf(request, reference),
+                             [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
+                  : ScoreText(record,
+                              ScoringOf(request, reference,
+                                        request.call.token_log_probabilities || model->tokenizer == nullptr),
+                              [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
     if (!status.ok()) SetAtWork(false);
     return status;
   }
@@ -192,9 +158,5 @@ class CompletionsWork final : public GenerationStream {
 }  // namespace
 
 std::unique_ptr<CallWork> MakeCompletions(Call& call) { return std::make_unique<CompletionsWork>(call); }
-
-std::unique_ptr<HttpCodec> MakeCompletionsCodec(const RequestLimits& limits) {
-  return std::make_unique<CompletionsCodec>(limits);
-}
 
 }  // namespace longshort::server

@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "server/fronts/openai/json_request.h"
-#include "server/fronts/openai/names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 #include "server/transports/http/http_message.h"
@@ -18,42 +16,38 @@
 namespace longshort::server {
 namespace {
 
-using google::protobuf::Message;
+using EmbeddingsField = RequestField<EmbeddingsRequest>;
 using Values = std::vector<float>;
 
+constexpr char kTextsHelp[] = "A classifier of texts. May be absent if one is served.";
 constexpr char kFloat[] = "float", kBase64[] = "base64";
 
-absl::Status ReadInputs(JsonRequest& json, const JsonView& value, Message& message) {
-  return json.ReadPrompts(value, *static_cast<openai::EmbeddingsRequest&>(message).mutable_inputs());
-}
-
-absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, Message& message) {
+absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, EmbeddingsRequest& request) {
   if (value.is_absent()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(value.Text().status());
   if (!value.Is(kFloat) && !value.Is(kBase64)) return value.Wrong(absl::StrCat(kFloat, " or ", kBase64));
-  static_cast<openai::EmbeddingsRequest&>(message).set_in_base64(value.Is(kBase64));
+  request.in_base64 = value.Is(kBase64);
   return absl::OkStatus();
 }
 
-RequestField Inputs(std::string_view name) {
+EmbeddingsField Inputs(std::string_view name) {
   return {{.name = name, .type = kPromptsType, .help = "A text, token ids, or a list of either.", .required = true},
-          nullptr,
-          ReadInputs};
+          [](JsonRequest& json, const JsonView& value, EmbeddingsRequest& request) {
+            return json.ReadPrompts(value, request.inputs);
+          }};
 }
 
 // Reads -1, which means as many tokens as the model reads. The body refuses other values.
-absl::Status ReadMostTokens(JsonRequest& /*json*/, const JsonView& value, google::protobuf::Message& message) {
-  if (!value.is_absent()) static_cast<openai::EmbeddingsRequest&>(message).set_truncate(true);
+absl::Status ReadMostTokens(JsonRequest& /*json*/, const JsonView& value, EmbeddingsRequest& request) {
+  if (!value.is_absent()) request.truncate = true;
   return absl::OkStatus();
 }
 
-RequestBody MakeEmbeddingsBody() {
-  RequestBody body = WithTruncation(
+RequestBody<EmbeddingsRequest> MakeEmbeddingsBody() {
+  RequestBody<EmbeddingsRequest> body = WithTruncation<EmbeddingsRequest>(
       {.name = "EmbeddingsRequest",
-       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
-                  {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."},
-                   nullptr,
-                   ReadFormat},
+       .fields = {EmbeddingsField::Model(kTextsHelp),
+                  {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."}, ReadFormat},
                   Inputs("input")},
        .refused = {
            {"dimensions", "an embedding has as many numbers as the model's last layer"},
@@ -62,15 +56,16 @@ RequestBody MakeEmbeddingsBody() {
   // Before truncation_direction, which refuses to keep the end, and behind `truncate`.
   body.fields.insert(
       body.fields.end() - 1,
-      RequestField{{"truncate_prompt_tokens", "integer", "-1 is the same as `truncate`."}, nullptr, ReadMostTokens});
+      EmbeddingsField{{"truncate_prompt_tokens", "integer", "-1 is the same as `truncate`."}, ReadMostTokens});
   return body;
 }
 
-RequestBody MakeEmbedBody() {
-  return WithTruncation(
+RequestBody<EmbeddingsRequest> MakeEmbedBody() {
+  return WithTruncation<EmbeddingsRequest>(
       {.name = "EmbedRequest",
-       .fields = {RequestField::Text("model", "A classifier of texts. May be absent if one is served."),
-                  RequestField::Flag("normalize", "Whether a vector is divided by its length.", true),
+       .fields = {EmbeddingsField::Model(kTextsHelp),
+                  EmbeddingsField::Flag("normalize", "Whether a vector is divided by its length.",
+                                        &EmbeddingsRequest::normalize, true),
                   Inputs("inputs")},
        .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
                    {"prompt_name", "the models have no prompts"}}});
@@ -106,28 +101,27 @@ std::string ListsOf(const EmbedResult& result) {
 
 }  // namespace
 
-const RequestBody& EmbeddingsBody() {
-  static const auto* const body = new RequestBody(MakeEmbeddingsBody());
+const RequestBody<EmbeddingsRequest>& EmbeddingsBody() {
+  static const auto* const body = new RequestBody<EmbeddingsRequest>(MakeEmbeddingsBody());
   return *body;
 }
 
-const RequestBody& EmbedBody() {
-  static const auto* const body = new RequestBody(MakeEmbedBody());
+const RequestBody<EmbeddingsRequest>& EmbedBody() {
+  static const auto* const body = new RequestBody<EmbeddingsRequest>(MakeEmbedBody());
   return *body;
 }
 
-absl::Status ReadEmbeddings(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+absl::Status ReadEmbeddings(HttpRequest& http, const RequestLimits& limits, EmbeddingsRequest& request,
+                            MemoryMeter& meter) {
   const JsonListLimit lists[] = {LimitOfTexts("input", limits.inputs, limits)};
-  static_cast<openai::EmbeddingsRequest&>(message).set_normalize(true);
-  return ReadBody(EmbeddingsBody(), request.body, lists, meter, message);
+  return ReadJsonBody(EmbeddingsBody(), http.body, lists, meter, request);
 }
 
-absl::Status ReadEmbed(HttpRequest& request, const RequestLimits& limits, Message& message, MemoryMeter& meter) {
+absl::Status ReadEmbed(HttpRequest& http, const RequestLimits& limits, EmbeddingsRequest& request, MemoryMeter& meter) {
   const JsonListLimit lists[] = {LimitOfTexts("inputs", limits.inputs, limits)};
-  auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
-  embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
-  embeddings.set_as_lists(true);
-  return ReadBody(EmbedBody(), request.body, lists, meter, message);
+  request.model = QueryParameter(http.query, "model").value_or("");
+  request.as_lists = true;
+  return ReadJsonBody(EmbedBody(), http.body, lists, meter, request);
 }
 
 // Writes the numbers itself: a JSON document of them would take many times their memory.
@@ -144,17 +138,16 @@ std::string EmbeddingsJson(const EmbedResult& result, bool in_base64) {
   return json;
 }
 
-absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
+absl::Status CreateEmbeddings(CallRecord& record, const EmbeddingsRequest& request,
                               const Answerer<CallAnswer>& answer) {
   LS_ASSIGN_OR_RETURN(ModelReference model,
-                      ChooseModel(record, request.model(), "classifiers of texts", [](const core::ServedModel& served) {
+                      ChooseModel(record, request.model, "classifiers of texts", [](const core::ServedModel& served) {
                         return served.classifier() != nullptr &&
                                served.classifier()->info.input == models::ClassifierInput::kText;
                       }));
-  EmbedCall call{.model = std::move(model),
-                 .options = {.normalize = request.normalize(), .truncate = request.truncate()}};
-  for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
-  const auto to_answer = [as_lists = request.as_lists(), in_base64 = request.in_base64()](
+  EmbedCall call{.model = std::move(model), .options = {.normalize = request.normalize, .truncate = request.truncate}};
+  for (const Prompt& input : request.inputs) call.texts.push_back(ViewOf(input));
+  const auto to_answer = [as_lists = request.as_lists, in_base64 = request.in_base64](
                              absl::StatusOr<EmbedResult> result) -> absl::StatusOr<CallAnswer> {
     LS_RETURN_IF_ERROR(result.status());
     size_t bytes = 0;

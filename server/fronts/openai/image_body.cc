@@ -1,5 +1,3 @@
-#include "server/fronts/openai/image_body.h"
-
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,7 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server {
 namespace {

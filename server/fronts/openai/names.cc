@@ -1,11 +1,12 @@
-#include "server/fronts/openai/names.h"
-
 #include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/fronts/openai/openai.h"
 
 namespace longshort::server {
 namespace {
@@ -17,10 +18,8 @@ std::string Indexed(std::string_view name, const FieldPath& path) {
   return text;
 }
 
-// What ReadTruncation reads.
+// The fields of WithTruncation.
 constexpr char kTruncation[] = "truncate and truncation_direction \"Right\"";
-
-}  // namespace
 
 std::string NameOfCompletionsField(const FieldPath& path) {
   constexpr std::string_view kSampling = "sampling.";
@@ -49,6 +48,26 @@ std::string NameOfClassifierField(const FieldPath& path) {
   if (path.field == "second_inputs") return absl::StrCat("the second text of ", Indexed("inputs", path));
   return Indexed(path.field, path);
 }
+
+// 2,048 embeddings of 4,096 numbers. Clients of these protocols have no limit of their own.
+constexpr int64_t kAnswerBytes = int64_t{33} << 20;
+
+}  // namespace
+
+constexpr FieldVocabulary kCompletionsVocabulary = {.name_of = NameOfCompletionsField,
+                                                    .text_kinds = "text or token ids",
+                                                    .image_kinds = "",
+                                                    .streaming_rpc = "`stream`"};
+constexpr FieldVocabulary kEmbeddingsVocabulary = {.name_of = NameOfEmbeddingsField,
+                                                   .text_kinds = "text or token ids",
+                                                   .image_kinds = "",
+                                                   .streaming_rpc = "",
+                                                   .answer_bytes = kAnswerBytes};
+constexpr FieldVocabulary kClassifierVocabulary = {.name_of = NameOfClassifierField,
+                                                   .text_kinds = "text",
+                                                   .image_kinds = "an image file",
+                                                   .streaming_rpc = "",
+                                                   .answer_bytes = kAnswerBytes};
 
 ModelReference ReferenceOf(const std::string& name) {
   const size_t slash = name.rfind('/');

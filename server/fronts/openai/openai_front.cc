@@ -1,35 +1,30 @@
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/percent_encoding.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "nlohmann/json.hpp"
 #include "server/call/unary.h"
-#include "server/calls/field_error.h"
-#include "server/fronts/openai/json_request.h"
-#include "server/fronts/openai/names.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/openai/openai.h"
-#include "server/transports/http/http_call.h"
 #include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
 
 using nlohmann::ordered_json;
-using openai::TokenizerRequest;
 
-constexpr char kFormType[] = "multipart/form-data";
 constexpr std::string_view kModelsPath = "/v1/models";
-
-constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
-
-enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer, kEmbeddings };
 
 ordered_json ModelObject(const std::string& name, int64_t created) {
   return {{"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "longshort"}};
@@ -37,65 +32,20 @@ ordered_json ModelObject(const std::string& name, int64_t created) {
 
 // The list of all models, or with a name the description of one. `created`, a Unix time, stands for the time when each
 // model was made.
-absl::StatusOr<CallAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request, int64_t created) {
+absl::StatusOr<CallAnswer> ListModels(CallRecord& record, const std::string& name, int64_t created) {
   ordered_json answer;
-  if (!request.name().empty()) {
-    LS_RETURN_IF_ERROR(record.FindModel(ReferenceOf(request.name())).status());
-    answer = ModelObject(request.name(), created);
+  if (!name.empty()) {
+    LS_RETURN_IF_ERROR(record.FindModel(ReferenceOf(name)).status());
+    answer = ModelObject(name, created);
   } else {
     std::set<std::string> names;
     for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
       if (record.caller().MayUse(served->name)) names.insert(served->name);
     }
     answer = {{"object", "list"}, {"data", ordered_json::array()}};
-    for (const std::string& name : names) answer["data"].push_back(ModelObject(name, created));
+    for (const std::string& one : names) answer["data"].push_back(ModelObject(one, created));
   }
   return ShortAnswer(answer);
-}
-
-// What one path takes.
-struct Path {
-  std::string_view path;
-  const char* method;
-  Row row;
-  // The content types of bodies, or their beginnings such as image/; empty: no body.
-  std::array<std::string_view, 4> content_types;
-  ReadIntoMessage* read;
-  HttpResponse (*write_error)(const absl::Status& status);
-
-  bool has_body() const { return !content_types.front().empty(); }
-};
-
-constexpr Path kPaths[] = {
-    {kModelsPath, "GET", kModels, {}, ReadModels, OpenAiError},
-    {"/v1/completions", "POST", kCompletions, {kJsonType}, ReadCompletions, OpenAiError},
-    {"/v1/embeddings", "POST", kEmbeddings, {kJsonType}, ReadEmbeddings, OpenAiError},
-    {"/embed", "POST", kEmbeddings, {kJsonType}, ReadEmbed, ProblemDetails},
-    {"/predict", "POST", kPredict, {kJsonType, "image/", kBytesType}, ReadPredict, ProblemDetails},
-    {"/classify", "POST", kClassify, {"image/", kBytesType, kFormType, kJsonType}, ReadClassify, ProblemDetails},
-    {"/tokenizer_info", "GET", kTokenizer, {}, ReadTokenizerInfo, OpenAiError},
-    {"/tokenize", "POST", kTokenizer, {kJsonType}, ReadTokenize, OpenAiError},
-    {"/detokenize", "POST", kTokenizer, {kJsonType}, ReadDetokenize, OpenAiError},
-};
-
-// The codec of every path without streams.
-class PathCodec final : public HttpCodec {
- public:
-  PathCodec(const Path& path, const RequestLimits& limits) : path_(path), limits_(limits) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
-    return path_.read(request, limits_, message, meter);
-  }
-  HttpResponse WriteError(const absl::Status& status) override { return path_.write_error(status); }
-
- private:
-  const Path& path_;
-  const RequestLimits& limits_;
-};
-
-std::unique_ptr<HttpCodec> MakeCodec(const Path& path, const RequestLimits& limits) {
-  if (path.row == kCompletions) return MakeCompletionsCodec(limits);
-  return std::make_unique<PathCodec>(path, limits);
 }
 
 // The name in the path of one model; empty in that of all models; nullopt in other paths, and if it is not coded
@@ -107,14 +57,99 @@ std::optional<std::string> ModelIn(std::string_view path) {
   return path.front() == '/' ? DecodePercent(path.substr(1)) : std::nullopt;
 }
 
-// nullptr if the room has no such path.
-const Path* FindPath(std::string_view path) {
-  if (ModelIn(path).has_value()) path = kModelsPath;
-  for (const Path& one : kPaths) {
-    if (one.path == path) return &one;
-  }
-  return nullptr;
+absl::Status ReadModels(HttpRequest& http, const RequestLimits& /*limits*/, std::string& name, MemoryMeter& /*meter*/) {
+  name = ModelIn(http.path).value_or("");
+  return absl::OkStatus();
 }
+
+// What one path takes, and its work.
+struct Path {
+  std::string_view path;
+  const char* method;
+  // The content types of bodies, or their beginnings such as image/; empty: no body.
+  std::array<std::string_view, 4> content_types;
+  HttpResponse (*write_error)(const absl::Status& status);
+  Operation operation;
+
+  bool has_body() const { return !content_types.front().empty(); }
+};
+
+template <typename Request, typename Handle>
+std::function<std::unique_ptr<CallWork>(Call&)> Work(ReadHttp<Request>* read, Handle handle) {
+  return WorkThatAnswers<Request, CallAnswer>(
+      [read](Call& call, Request& request) { return ReadFrom(call, read, request); }, handle);
+}
+
+std::vector<Path> MakePaths() {
+  constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
+  constexpr CallNames kCompletions(kCompletionsVocabulary, "openai.v1/Completions", kInfer);
+  constexpr CallNames kModels(kCompletionsVocabulary, "openai.v1/Models", kInfer);
+  constexpr CallNames kTokenizer(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
+  constexpr CallNames kEmbeddings(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
+  constexpr CallNames kPredict(kClassifierVocabulary, "tei/Predict", kInfer);
+  constexpr CallNames kClassify(kClassifierVocabulary, "http/Classify", kInfer);
+  const auto list_models = [created = absl::ToUnixSeconds(absl::Now())](CallRecord& record, const std::string& name) {
+    return ListModels(record, name, created);
+  };
+  return {
+      {kModelsPath, "GET", {}, OpenAiError, {.names = kModels, .work = Work(ReadModels, AtOnce(list_models))}},
+      {"/v1/completions",
+       "POST",
+       {kJsonType},
+       OpenAiError,
+       {.names = kCompletions, .kind = RpcKind::kServerStream, .work = MakeCompletions}},
+      {"/v1/embeddings",
+       "POST",
+       {kJsonType},
+       OpenAiError,
+       {.names = kEmbeddings, .work = Work(ReadEmbeddings, CreateEmbeddings)}},
+      {"/embed",
+       "POST",
+       {kJsonType},
+       ProblemDetails,
+       {.names = kEmbeddings, .work = Work(ReadEmbed, CreateEmbeddings)}},
+      {"/predict",
+       "POST",
+       {kJsonType, "image/", kBytesType},
+       ProblemDetails,
+       {.names = kPredict, .work = Work(ReadPredict, Predict)}},
+      {"/classify",
+       "POST",
+       {"image/", kBytesType, kFormType, kJsonType},
+       ProblemDetails,
+       {.names = kClassify, .work = Work(ReadClassify, Classify)}},
+      {"/tokenizer_info",
+       "GET",
+       {},
+       OpenAiError,
+       {.names = kTokenizer, .work = Work(ReadTokenizerInfo, AtOnce(DescribeTokenizer))}},
+      {"/tokenize",
+       "POST",
+       {kJsonType},
+       OpenAiError,
+       {.names = kTokenizer, .work = Work(ReadTokenize, AtOnce(TokenizePrompt))}},
+      {"/detokenize",
+       "POST",
+       {kJsonType},
+       OpenAiError,
+       {.names = kTokenizer, .work = Work(ReadDetokenize, AtOnce(Detokenize))}},
+  };
+}
+
+// Writes the errors of every path, and the events of a stream of completions.
+class PathCodec final : public HttpCodec {
+ public:
+  explicit PathCodec(const Path& path) : path_(path) {}
+
+  HttpResponse WriteError(const absl::Status& status) override { return path_.write_error(status); }
+  std::string stream_content_type() const override { return "text/event-stream; charset=utf-8"; }
+  std::string WriteEnd(const absl::Status& status) override {
+    return ServerSentEvent(status.ok() ? "[DONE]" : path_.write_error(status).body);
+  }
+
+ private:
+  const Path& path_;
+};
 
 absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
   if (!path.has_body()) return absl::OkStatus();
@@ -131,14 +166,14 @@ absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
                                      " takes ", taken));
 }
 
-HttpPlan PlanOf(const CallEnvironment& environment, const Path& path, const Rpc& rpc) {
+HttpPlan PlanOf(const CallEnvironment& environment, const Path& path) {
   HttpPlan plan{.methods = {path.method}, .write_error = path.write_error};
-  const RequestLimits& limits = environment.limits;
-  const auto make_codec = [&path, &limits](const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
+  const auto make_codec = [&path](const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
     LS_RETURN_IF_ERROR(CheckContentType(path, request));
-    return MakeCodec(path, limits);
+    return std::make_unique<PathCodec>(path);
   };
-  ServeCalls(environment, rpc, path.has_body() ? MaxJsonBodyBytes(limits.message_bytes) : 0, make_codec, plan);
+  ServeCalls(environment, path.operation, path.has_body() ? MaxJsonBodyBytes(environment.limits.message_bytes) : 0,
+             make_codec, plan);
   return plan;
 }
 
@@ -193,49 +228,25 @@ HttpPlan NoSuchPath() {
 
 }  // namespace
 
-std::vector<Rpc> OpenAiRpcs() {
-  static constexpr CallNames kCompletionsNames(kCompletionsVocabulary, "openai.v1/Completions", kInfer);
-  static constexpr CallNames kModelsNames(kCompletionsVocabulary, "openai.v1/Models", kInfer);
-  static constexpr CallNames kPredictNames(kClassifierVocabulary, "tei/Predict", kInfer);
-  static constexpr CallNames kTokenizerNames(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
-  static constexpr CallNames kEmbeddingsNames(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
-  static constexpr CallNames kClassifyNames(kClassifierVocabulary, "http/Classify", kInfer);
-  return {Streaming<openai::CompletionsRequest, CallAnswer>(kCompletionsNames, RpcKind::kServerStream, MakeCompletions),
-          AnswerAtOnce<openai::ModelsRequest, CallAnswer>(
-              kModelsNames,
-              [created = absl::ToUnixSeconds(absl::Now())](CallRecord& record, const openai::ModelsRequest& request) {
-                return ListModels(record, request, created);
-              }),
-          AnswerLater<openai::PredictRequest, CallAnswer>(kPredictNames, Predict),
-          AnswerLater<openai::ClassifyRequest, CallAnswer>(kClassifyNames, Classify),
-          AnswerAtOnce<TokenizerRequest, CallAnswer>(kTokenizerNames, AnswerTokenizer),
-          AnswerLater<openai::EmbeddingsRequest, CallAnswer>(kEmbeddingsNames, CreateEmbeddings)};
-}
-
-HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
-  return [&environment, &rpcs](const HttpRequest& head) -> std::optional<HttpPlan> {
-    if (const Path* const path = FindPath(head.path); path != nullptr) {
-      return PlanOf(environment, *path, rpcs[path->row]);
+HttpFront OpenAiFront(const CallEnvironment& environment) {
+  return [&environment, paths = std::make_shared<const std::vector<Path>>(MakePaths())](
+             const HttpRequest& head) -> std::optional<HttpPlan> {
+    const std::string_view path = ModelIn(head.path).has_value() ? kModelsPath : std::string_view(head.path);
+    for (const Path& one : *paths) {
+      if (one.path == path) return PlanOf(environment, one);
     }
     return head.path.starts_with("/v1/") ? std::optional(NoSuchPath()) : std::nullopt;
   };
-}
-
-std::unique_ptr<HttpCodec> MakeOpenAiCodec(std::string_view path, const RequestLimits& limits) {
-  return MakeCodec(*FindPath(path), limits);
-}
-
-absl::Status ReadModels(HttpRequest& request, const RequestLimits& /*limits*/, google::protobuf::Message& message,
-                        MemoryMeter& /*meter*/) {
-  static_cast<openai::ModelsRequest&>(message).set_name(ModelIn(request.path).value_or(""));
-  return absl::OkStatus();
 }
 
 HttpResponse OpenAiError(const absl::Status& status) {
   const int http_status = HttpStatusOf(status);
   const std::string_view message(status.message().data(), status.message().size());
   std::optional<std::string_view> field;
-  if (http_status == 400) field = FieldIn(message, {&CompletionsBody(), &EmbeddingsBody()});
+  if (http_status == 400) {
+    field = FieldIn(message,
+                    [](std::string_view word) { return CompletionsBody().Has(word) || EmbeddingsBody().Has(word); });
+  }
   if (http_status == 404) field = "model";
   return ErrorAnswer(http_status, message, field, KindOf(http_status));
 }

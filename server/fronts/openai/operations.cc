@@ -44,12 +44,12 @@ HttpOperation Post(const char* tag, const char* path, const char* id, const char
 
 std::vector<NamedSchema> Schemas() {
   return {
-      SchemaOf(CompletionsBody()),
-      SchemaOf(EmbeddingsBody()),
-      SchemaOf(EmbedBody()),
-      SchemaOf(PredictBody()),
-      SchemaOf(TokenizeBody()),
-      SchemaOf(DetokenizeBody()),
+      CompletionsBody().Schema(),
+      EmbeddingsBody().Schema(),
+      EmbedBody().Schema(),
+      PredictBody().Schema(),
+      TokenizeBody().Schema(),
+      DetokenizeBody().Schema(),
       {.name = "Completion",
        .fields = {{"id", "string", "The id of the call."},
                   {"object", "string", "text_completion"},
@@ -162,7 +162,7 @@ HttpDescription OpenAiDescription() {
                        Image("image/jpeg"),
                        Image("image/png"),
                        Image("image/webp"),
-                       {.media_type = "multipart/form-data", .type = "ImageForm"},
+                       {.media_type = kFormType, .type = "ImageForm"},
                        {.type = "PredictRequest"}};
   classify.parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}};
   for (HttpOperation* const one : {&predict, &embed, &classify}) one->errors = &kProblems;

@@ -1,5 +1,3 @@
-#include "server/transports/grpc/grpc_metadata.h"
-
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/time.h>
 
@@ -20,6 +18,7 @@
 #include "server/access/access_table.h"
 #include "server/call/call_metadata.h"
 #include "server/call/error_details.pb.h"
+#include "server/transports/grpc/grpc_service.h"
 
 namespace longshort::server {
 namespace {

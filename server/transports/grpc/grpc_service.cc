@@ -7,19 +7,92 @@
 #include <grpcpp/impl/rpc_service_method.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/inflate.h"
+#include "base/status_macros.h"
+#include "core/schedule/refusal.h"
 #include "server/call/call.h"
-#include "server/call/request_message.h"
-#include "server/transports/grpc/grpc_metadata.h"
+#include "server/call/message_size.h"
 
 namespace longshort::server {
+namespace {
+
+constexpr size_t kPieceBytes = 64 << 10;
+
+class Reader final : public grpc::ProtoBufferReader {
+ public:
+  explicit Reader(grpc::ByteBuffer& bytes) : ProtoBufferReader(&bytes) {}
+
+  // gRPC does not decompress messages for this server, and keeps the algorithm beside the bytes.
+  bool is_compressed() { return status().ok() && reader()->buffer_in->data.raw.compression != GRPC_COMPRESS_NONE; }
+};
+
+std::string_view NextPiece(grpc::ProtoBufferReader& bytes) {
+  const void* data = nullptr;
+  int size = 0;
+  while (bytes.Next(&data, &size)) {
+    if (size > 0) return {static_cast<const char*>(data), static_cast<size_t>(size)};
+  }
+  return {};
+}
+
+// Replaces the bytes by their content.
+absl::Status Decompress(grpc::ByteBuffer& bytes, int64_t max_bytes, Budget::Share& memory) {
+  Reader packed(bytes);
+  Inflater inflater([&packed] { return NextPiece(packed); }, max_bytes);
+  std::vector<grpc::Slice> pieces;
+  for (size_t read = kPieceBytes; read == kPieceBytes;) {
+    LS_RETURN_IF_ERROR(core::Hold(memory.amount() + static_cast<int64_t>(kPieceBytes), memory));
+    grpc::Slice piece(kPieceBytes);
+    absl::StatusOr<size_t> got =
+        inflater.Read(reinterpret_cast<char*>(const_cast<uint8_t*>(piece.begin())), kPieceBytes);
+    if (absl::IsResourceExhausted(got.status())) {
+      // The words of gRPC's own error for a plain message.
+      return absl::ResourceExhaustedError(
+          absl::StrCat("Received message larger than max (", max_bytes, " bytes): ", got.status().message()));
+    }
+    if (!got.ok()) {
+      return absl::Status(got.status().code(),
+                          absl::StrCat("the request cannot be decompressed: ", got.status().message()));
+    }
+    read = *got;
+    pieces.push_back(read == kPieceBytes ? std::move(piece) : piece.sub(0, read));
+  }
+  bytes = grpc::ByteBuffer(pieces.data(), pieces.size());
+  return absl::OkStatus();
+}
+
+absl::Status Charge(grpc::ByteBuffer& bytes, const google::protobuf::Descriptor& type, Budget::Share& memory) {
+  Reader content(bytes);
+  const MessageSize size = MeasureMessage(content, type, kMaxElements);
+  LS_RETURN_IF_ERROR(CheckElements(size));
+  return core::Hold(memory.amount() + size.memory, memory);
+}
+
+}  // namespace
+
+bool IsCompressed(grpc::ByteBuffer& bytes) { return Reader(bytes).is_compressed(); }
+
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes,
+                          Budget::Share& memory) {
+  if (IsCompressed(bytes)) LS_RETURN_IF_ERROR(Decompress(bytes, max_bytes, memory));
+  if (bytes.Length() > kSmallMessage) LS_RETURN_IF_ERROR(Charge(bytes, *message.GetDescriptor(), memory));
+  Reader reader(bytes);
+  if (reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
+                                                 ": malformed, or a string field is not UTF-8"));
+}
+
 namespace {
 
 using google::protobuf::Message;
@@ -30,20 +103,18 @@ using Unary = grpc::ServerUnaryReactor;
 using Writing = grpc::ServerWriteReactor<ByteBuffer>;
 using Bidirectional = grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>;
 
-// Reads a message from its bytes.
-absl::Status ReadMessage(const CallEnvironment& environment, const Rpc& rpc, ByteBuffer& bytes, Message& message,
+// Reads a message from its bytes. `most`: Operation::max_request_bytes.
+absl::Status ReadMessage(const CallEnvironment& environment, size_t most, ByteBuffer& bytes, Message& message,
                          Budget::Share& memory) {
   // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
   // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
-  if (rpc.max_request_bytes > 0 && bytes.Length() > rpc.max_request_bytes) {
+  if (most > 0 && bytes.Length() > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc.max_request_bytes));
+        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", most));
   }
   if (IsCompressed(bytes)) environment.metrics.CountCompressedMessage();
-  const int64_t max_bytes =
-      rpc.max_request_bytes > 0 ? static_cast<int64_t>(rpc.max_request_bytes) : environment.limits.message_bytes;
-  return ParseMessage(bytes, message, max_bytes, memory);
+  return ParseMessage(bytes, message, most > 0 ? static_cast<int64_t>(most) : environment.limits.message_bytes, memory);
 }
 
 // A Call as a gRPC reactor. There are three reactor types for two reasons. gRPC reads the single message of a unary or
@@ -100,8 +171,8 @@ class GrpcCall final : public Reactor, public Call {
     return {.bytes = static_cast<int64_t>(received_->Length()),
             .is_compressed = received_->Valid() && IsCompressed(*received_)};
   }
-  absl::Status Decode(Message& message, Budget::Share& memory) override {
-    absl::Status status = ReadMessage(environment(), rpc(), *received_, message, memory);
+  absl::Status Read(Message& message) override {
+    absl::Status status = ReadMessage(environment(), operation().max_request_bytes, *received_, message, memory());
     received_->Clear();
     return status;
   }

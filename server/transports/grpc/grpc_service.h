@@ -1,7 +1,10 @@
 // A gRPC service that serves a table of RPCs. Each call is a Call, whatever its RPC.
 #pragma once
 
+#include <google/protobuf/message.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <array>
 #include <atomic>
@@ -11,7 +14,11 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "base/budget.h"
 #include "server/call/call_environment.h"
+#include "server/call/call_record.h"
+#include "server/call/message_size.h"
 #include "server/call/rpc.h"
 
 namespace longshort::server {
@@ -50,5 +57,36 @@ class GrpcService final : public grpc::Service {
   BegunCalls begun_;
   std::vector<std::string> paths_;  // gRPC refers to them
 };
+
+// Parses the bytes of request messages. The server exchanges raw bytes with gRPC. So a message that cannot be parsed is
+// INVALID_ARGUMENT, counted and logged like every other wrong request. gRPC itself would answer INTERNAL, unseen by the
+// server. And gRPC 1.51 would decompress a message before it checks the limit.
+
+// Whether the message arrived compressed, with gzip or deflate.
+bool IsCompressed(grpc::ByteBuffer& bytes);
+
+// Parses the message. A compressed message is decompressed first, as far as `memory` grows with it. Adds to `memory`
+// what the message takes; a small one adds nothing.
+// Errors: RESOURCE_EXHAUSTED if it was compressed and has more than `max_bytes`, or, with a Refusal, if `memory` cannot
+// grow; INVALID_ARGUMENT, also if it has more than kMaxElements, before they take memory.
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes,
+                          Budget::Share& memory);
+
+// The metadata of a gRPC call: reads the caller's metadata, and writes the server's trailing metadata.
+
+struct CallMetadataOptions {
+  // Whether to read the client's certificate, and the authority by which the client addressed the server.
+  bool certificates = false;
+  bool authority = false;
+};
+
+// Reads the origin and the deadline of a gRPC call. Without `authorization` it also reads the client's certificate, if
+// the options say so.
+CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options);
+
+// Puts the call's id, the server's load and, for a refusal, the retry delay into the trailing metadata. `status` is the
+// result of CallRecord::Finish. Returns the status for gRPC.
+grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& record,
+                                 grpc::CallbackServerContext& context);
 
 }  // namespace longshort::server

@@ -1,5 +1,3 @@
-#include "server/transports/grpc/health.h"
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "base/status_macros.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/call/unary.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server {
 namespace {
@@ -32,8 +31,10 @@ class HealthWatch final : public CallWork {
   HealthWatch(Call& call, Health& health) : call_(call), health_(health) {}
 
  private:
-  absl::Status Take(google::protobuf::Message& request) override {
-    name_ = static_cast<const HealthCheckRequest&>(request).service();
+  absl::Status Take() override {
+    HealthCheckRequest request;
+    LS_RETURN_IF_ERROR(call_.Read(request));
+    name_ = std::move(*request.mutable_service());
     const std::weak_ptr<Call> weak = call_.weak_from_this();
     LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.record().peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {

@@ -1,5 +1,3 @@
-#include "server/transports/grpc/reflection.h"
-
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -15,6 +13,7 @@
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/call/call.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server {
 namespace {
@@ -114,8 +113,10 @@ class ReflectionStream final : public CallWork {
     return absl::OkStatus();
   }
 
-  absl::Status Take(google::protobuf::Message& request) override {
-    auto response = Answer<Request, Response>(static_cast<const Request&>(request), reflection_.services);
+  absl::Status Take() override {
+    Request request;
+    LS_RETURN_IF_ERROR(call_.Read(request));
+    auto response = Answer<Request, Response>(request, reflection_.services);
     LS_RETURN_IF_ERROR(call_.HoldAnswer(response));
     LS_ASSIGN_OR_RETURN(CallAnswer answer, call_.Encode(std::move(response)));
     const MutexLock lock(call_.mutex());

@@ -1,10 +1,9 @@
-#include "server/transports/grpc/stream_limiter.h"
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server {
 

@@ -1,5 +1,3 @@
-#include "server/transports/http/content_coding.h"
-
 #include <zstd.h>
 
 #include <algorithm>

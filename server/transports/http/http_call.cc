@@ -12,7 +12,6 @@
 #include "core/schedule/refusal.h"
 #include "server/call/call_metadata.h"
 #include "server/call/message_size.h"
-#include "server/transports/http/content_coding.h"
 #include "server/transports/http/http_message.h"
 
 namespace longshort::server {
@@ -48,17 +47,18 @@ CallOrigin OriginOf(const HttpRequest& request) {
 
 }  // namespace
 
-void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, const std::shared_ptr<HttpExchange>& exchange,
-                     std::unique_ptr<HttpCodec> codec, size_t max_body_bytes) {
+void HttpCall::Start(const CallEnvironment& environment, const Operation& operation,
+                     const std::shared_ptr<HttpExchange>& exchange, std::unique_ptr<HttpCodec> codec,
+                     size_t max_body_bytes) {
   // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
-  const std::shared_ptr<HttpCall> call(new HttpCall(environment, rpc, exchange, std::move(codec)),
+  const std::shared_ptr<HttpCall> call(new HttpCall(environment, operation, exchange, std::move(codec)),
                                        [exchange](HttpCall* one) { delete one; });
   const std::weak_ptr<HttpCall> weak = call;
   exchange->WhenClosed([weak] {
     if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Cancelled();
   });
   if (!call->Open()) return;
-  if (rpc.kind == RpcKind::kClientStream || !exchange->request().body_status.ok()) return call->BeginWork();
+  if (operation.kind == RpcKind::kClientStream || !exchange->request().body_status.ok()) return call->BeginWork();
   exchange->ReadBody(
       max_body_bytes, [call](int64_t bytes) { return call->HoldArriving(bytes); },
       [call](absl::StatusOr<std::string> body) {
@@ -70,7 +70,7 @@ void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, const s
 }
 
 void HttpCall::BeginWork() {
-  if (rpc().kind == RpcKind::kClientStream) {
+  if (operation().kind == RpcKind::kClientStream) {
     received_memory_ = record().MemoryShare();
   }
   if (const absl::Time deadline = record().engine_context().deadline; deadline != absl::InfiniteFuture()) {
@@ -82,12 +82,12 @@ void HttpCall::BeginWork() {
   Begin();
 }
 
-HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
-                   std::unique_ptr<HttpCodec> codec)
-    : Call(environment, rpc, OriginOf(exchange->request())),
+HttpCall::HttpCall(const CallEnvironment& environment, const Operation& operation,
+                   std::shared_ptr<HttpExchange> exchange, std::unique_ptr<HttpCodec> codec)
+    : Call(environment, operation, OriginOf(exchange->request())),
       exchange_(std::move(exchange)),
       codec_(std::move(codec)),
-      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
+      streams_answers_(operation.kind == RpcKind::kServerStream || operation.kind == RpcKind::kBidirectional) {}
 
 absl::StatusOr<CallAnswer> HttpCall::Encode(google::protobuf::Message&& message) const {
   std::unique_ptr<google::protobuf::Message> kept(message.New());
@@ -100,7 +100,7 @@ absl::StatusOr<CallAnswer> HttpCall::Encode(google::protobuf::Message&& message)
 
 Call::Received HttpCall::Look() {
   const HttpRequest& request = exchange_->request();
-  if (rpc().kind == RpcKind::kClientStream) {
+  if (operation().kind == RpcKind::kClientStream) {
     return {.bytes = static_cast<int64_t>(packed_.bytes.size()), .is_compressed = IsCoded(packed_.coding)};
   }
   constexpr absl::Duration kTimeOfJson = absl::Nanoseconds(50);
@@ -111,31 +111,36 @@ Call::Received HttpCall::Look() {
   return received;
 }
 
-absl::Status HttpCall::Decode(google::protobuf::Message& message, Budget::Share& memory) {
+absl::Status HttpCall::Read(google::protobuf::Message& message) {
+  return ReadBody(
+      [&](HttpRequest& request, MemoryMeter& meter) { return codec_->ReadRequest(request, message, meter); });
+}
+
+absl::Status HttpCall::ReadBody(ReadRequest read) {
   HttpRequest& request = exchange_->request();
-  if (rpc().kind == RpcKind::kClientStream) {
+  if (operation().kind == RpcKind::kClientStream) {
     LS_RETURN_IF_ERROR(read_error_);
   } else {
     LS_RETURN_IF_ERROR(request.body_status);
     LS_ASSIGN_OR_RETURN(packed_, codec_->TakeOnly(request));
   }
   request.body = std::move(packed_.bytes);
-  const absl::Status status = ReadUnpacked(request, message, memory);
+  const absl::Status status = ReadUnpacked(request, read);
   std::string().swap(request.body);
   return status;
 }
 
-absl::Status HttpCall::ReadUnpacked(HttpRequest& request, google::protobuf::Message& message, Budget::Share& memory) {
+absl::Status HttpCall::ReadUnpacked(HttpRequest& request, ReadRequest read) {
   if (IsCoded(packed_.coding)) {
     environment().metrics.CountCompressedMessage();
-    const int64_t before = memory.amount();
+    const int64_t before = memory().amount();
     LS_RETURN_IF_ERROR(DecodeContent(
         packed_.coding, MaxUnpackedBytes(environment().limits.message_bytes),
-        [&](int64_t bytes) { return core::Hold(before + bytes, memory); }, request.body));
+        [&](int64_t bytes) { return core::Hold(before + bytes, memory()); }, request.body));
   }
-  MemoryMeter meter = request.body.size() <= kSmallMessage ? MemoryMeter() : MemoryMeter(memory, memory.amount());
-  absl::Status read = codec_->ReadRequest(request, message, meter);
-  if (meter.status().ok()) return read;
+  MemoryMeter meter = request.body.size() <= kSmallMessage ? MemoryMeter() : MemoryMeter(memory(), memory().amount());
+  absl::Status status = read(request, meter);
+  if (meter.status().ok()) return status;
   absl::Status refused = meter.status();
   core::SetRefusal(refused, {.retry_after = core::kMinRetryDelay});
   return refused;
@@ -165,7 +170,7 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
   }
   if (!part.ok()) {
     read_error_ = part.status();
-    return ReadDone(true);  // Decode returns the error
+    return ReadDone(true);  // ReadBody returns the error
   }
   exchange_->Read([self = Self()](absl::StatusOr<std::string> more) {
     const bool at_end = more.ok() && more->empty();
@@ -261,14 +266,14 @@ void HttpCall::SendEnd(const absl::Status& status, std::optional<CallAnswer> ans
   exchange_->Answer(*std::move(response), std::move(done));
 }
 
-void ServeCalls(const CallEnvironment& environment, const Rpc& rpc, size_t max_body_bytes, MakeHttpCodec make_codec,
-                HttpPlan& plan) {
-  plan.is_call = !rpc.names.observes();
-  plan.serve = [&environment, &rpc, max_body_bytes, make_codec = std::move(make_codec),
+void ServeCalls(const CallEnvironment& environment, const Operation& operation, size_t max_body_bytes,
+                MakeHttpCodec make_codec, HttpPlan& plan) {
+  plan.is_call = !operation.names.observes();
+  plan.serve = [&environment, &operation, max_body_bytes, make_codec = std::move(make_codec),
                 write_error = plan.write_error](const std::shared_ptr<HttpExchange>& exchange) {
     absl::StatusOr<std::unique_ptr<HttpCodec>> codec = make_codec(exchange->request());
     if (!codec.ok()) return exchange->Answer(write_error(codec.status()));
-    HttpCall::Start(environment, rpc, exchange, *std::move(codec), max_body_bytes);
+    HttpCall::Start(environment, operation, exchange, *std::move(codec), max_body_bytes);
   };
 }
 

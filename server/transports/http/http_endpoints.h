@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "server/access/tls_watch.h"
+#include "server/access/tls_material.h"
 #include "server/options/server_options.h"
 #include "server/transports/http/http_exchange.h"
 #include "server/transports/http/http_server.h"

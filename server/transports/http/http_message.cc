@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "base/percent_encoding.h"
 
 namespace longshort::server {
 namespace {

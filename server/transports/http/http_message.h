@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/percent_encoding.h"
+#include "base/inflate.h"
 #include "server/access/access_table.h"
 
 namespace longshort::server {
@@ -21,6 +22,7 @@ namespace longshort::server {
 // Content types.
 inline constexpr char kJsonType[] = "application/json";
 inline constexpr char kBytesType[] = "application/octet-stream";
+inline constexpr char kFormType[] = "multipart/form-data";
 
 using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -89,5 +91,22 @@ absl::Status BodyTooLarge(size_t max_bytes);
 int HttpStatusOf(const absl::Status& status);
 // The name of the code in Connect's and gRPC's specifications, such as "invalid_argument".
 std::string_view CodeName(absl::StatusCode code);
+
+// Content codings of HTTP: gzip, deflate and zstd for requests, gzip and zstd for answers.
+
+// Whether a request's coding is one: neither "" nor "identity".
+bool IsCoded(std::string_view coding);
+// Replaces `body`, coded by `coding`, by its content, if IsCoded. Charges the memory that this takes beside `body`
+// before it is taken. Errors: 413 if the content is too large (CheckInflation); 415 for another coding;
+// INVALID_ARGUMENT for damaged data; those of `charge`.
+absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, const InflatedText::Charge& charge,
+                           std::string& body);
+
+// The coding that a client accepts by this field of its request: "zstd", "gzip", or "".
+std::string_view AcceptedCoding(const HttpRequest& request, std::string_view field);
+// Codes `content` by one of these; nullopt if it does not pay.
+std::optional<std::string> EncodeContent(std::string_view coding, std::string_view content);
+// Codes the answer's body, if the client accepts it (Accept-Encoding) and it pays.
+void EncodeContent(const HttpRequest& request, HttpResponse& response);
 
 }  // namespace longshort::server

@@ -18,11 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "longshort/v1/inference.pb.h"
 #include "open_inference/v2/service.pb.h"
-#include "server/call/request_message.h"
 #include "server/fronts/json/connect_codec.h"
 #include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/fronts/open_inference/open_inference.h"
 #include "server/fronts/openai/openai.h"
+#include "server/transports/grpc/grpc_service.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LONGSHORT_OTHER_HEAP 1
@@ -68,15 +68,16 @@ class RequestMemory : public ::testing::Test {
 #endif
   }
 
-  // `read` reads a message with the meter. The first time it also makes what all requests share.
-  static void Expect(const std::string& name, const Message& type,
-                     const std::function<absl::Status(Message&, MemoryMeter&)>& read) {
+  // `make` makes an empty request, which `read` reads with the meter. The first time it also makes what all requests
+  // share.
+  template <typename Make, typename Read>
+  static void Expect(const std::string& name, const Make& make, const Read& read) {
     int64_t measured = 0, counted = 0;
     for (int i = 0; i < 2; ++i) {
-      const std::unique_ptr<Message> message(type.New());
+      const auto request = make();
       MemoryMeter meter;
       most = live = 0;
-      const absl::Status status = read(*message, meter);
+      const absl::Status status = read(*request, meter);
       measured = most;
       counted = meter.peak();
       ASSERT_TRUE(status.ok()) << name << ": " << status;
@@ -86,13 +87,19 @@ class RequestMemory : public ::testing::Test {
     EXPECT_LE(static_cast<double>(counted), 1.5 * static_cast<double>(measured)) << name;
   }
 
+  static HttpRequest JsonOf(const std::string& body) {
+    HttpRequest request;
+    request.body = body;
+    request.fields = {{"content-type", "application/json"}};
+    return request;
+  }
+
   using MakeCodec = std::function<std::unique_ptr<HttpCodec>()>;
   static void ExpectOf(const std::string& name, const Message& type, const std::string& body, const MakeCodec& make) {
-    Expect(name, type, [&](Message& message, MemoryMeter& meter) {
+    const auto make_message = [&type] { return std::unique_ptr<Message>(type.New()); };
+    Expect(name, make_message, [&](Message& message, MemoryMeter& meter) {
       const std::unique_ptr<HttpCodec> codec = make();
-      HttpRequest request;
-      request.body = body;
-      request.fields = {{"content-type", "application/json"}};
+      HttpRequest request = JsonOf(body);
       most = live = 0;
       const absl::Status read = codec->ReadRequest(request, message, meter);
       if (auto* const one = dynamic_cast<v1::GenerateRequest*>(&message); one != nullptr) {
@@ -100,6 +107,17 @@ class RequestMemory : public ::testing::Test {
       }
       return read;
     });
+  }
+
+  template <typename Request>
+  static void ExpectOf(const std::string& name, ReadHttp<Request>* read, const std::string& body) {
+    Expect(
+        name, [] { return std::make_unique<Request>(); },
+        [&](Request& request, MemoryMeter& meter) {
+          HttpRequest http = JsonOf(body);
+          most = live = 0;
+          return read(http, kLimits, request, meter);
+        });
   }
 };
 
@@ -126,7 +144,7 @@ std::string Repeat(const std::string& text, int64_t times) {
 
 TEST_F(RequestMemory, Completions) {
   const auto expect = [](const std::string& name, const std::string& fields) {
-    ExpectOf(name, openai::CompletionsRequest(), "{" + fields + "}", [] { return MakeCompletionsCodec(kLimits); });
+    ExpectOf(name, ReadCompletions, "{" + fields + "}");
   };
   expect("text", R"("prompt":)" + TextOf(8'000'000));
   expect("escaped text", R"("prompt":")" + Repeat(R"(\u00e9)", 1'000'000) + "\"");
@@ -139,17 +157,12 @@ TEST_F(RequestMemory, Completions) {
 }
 
 TEST_F(RequestMemory, OtherJsonOfOpenAi) {
-  const auto codec_of = [](std::string_view path) { return [path] { return MakeOpenAiCodec(path, kLimits); }; };
-  ExpectOf("tokenize", openai::TokenizerRequest(), R"({"prompt":)" + TextOf(4'000'000) + "}", codec_of("/tokenize"));
-  ExpectOf("detokenize", openai::TokenizerRequest(), R"({"tokens":)" + List(kLimits.described_tokens, "5000000") + "}",
-           codec_of("/detokenize"));
-  const auto embeddings = codec_of("/v1/embeddings");
-  ExpectOf("embeddings", openai::EmbeddingsRequest(), R"({"input":)" + List(64, TextOf(100'000)) + "}", embeddings);
-  ExpectOf("embeddings of ids", openai::EmbeddingsRequest(), R"({"input":)" + List(1'000'000, "7") + "}", embeddings);
-  const auto predict = codec_of("/predict");
-  ExpectOf("predict", openai::PredictRequest(), R"({"inputs":)" + List(64, TextOf(100'000)) + "}", predict);
-  ExpectOf("predict pairs", openai::PredictRequest(), R"({"inputs":)" + List(64, List(2, TextOf(50'000))) + "}",
-           predict);
+  ExpectOf("tokenize", ReadTokenize, R"({"prompt":)" + TextOf(4'000'000) + "}");
+  ExpectOf("detokenize", ReadDetokenize, R"({"tokens":)" + List(kLimits.described_tokens, "5000000") + "}");
+  ExpectOf("embeddings", ReadEmbeddings, R"({"input":)" + List(64, TextOf(100'000)) + "}");
+  ExpectOf("embeddings of ids", ReadEmbeddings, R"({"input":)" + List(1'000'000, "7") + "}");
+  ExpectOf("predict", ReadPredict, R"({"inputs":)" + List(64, TextOf(100'000)) + "}");
+  ExpectOf("predict pairs", ReadPredict, R"({"inputs":)" + List(64, List(2, TextOf(50'000))) + "}");
 }
 
 TEST_F(RequestMemory, ConnectJson) {
@@ -212,7 +225,8 @@ class ProtobufMemory : public RequestMemory {
     constexpr size_t kPiece = 10'000;
     const auto budget = std::make_shared<Budget>(int64_t{1} << 40, Budget::Names{"messages", "bytes"});
     for (const size_t piece : {bytes.size(), kPiece}) {
-      Expect(absl::StrCat(name, piece == kPiece ? " in pieces" : ""), type, [&](Message& message, MemoryMeter& meter) {
+      const auto make = [&type] { return std::unique_ptr<Message>(type.New()); };
+      Expect(absl::StrCat(name, piece == kPiece ? " in pieces" : ""), make, [&](Message& message, MemoryMeter& meter) {
         std::vector<grpc::Slice> slices;
         for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
         grpc::ByteBuffer buffer(slices.data(), slices.size());

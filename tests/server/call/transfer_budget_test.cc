@@ -1,9 +1,8 @@
-#include "server/call/transfer_budget.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/schedule/refusal.h"
+#include "server/call/call_memory.h"
 
 namespace longshort::server::transfer_budget_test {
 

@@ -1,6 +1,6 @@
-#include "server/call/write_timer.h"
-
 #include <gtest/gtest.h>
+
+#include "server/call/unread_answers.h"
 
 namespace longshort::server::write_timer_test {
 

@@ -1,5 +1,3 @@
-#include "server/monitoring/failure_log.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "server/monitoring/logger.h"
 
 namespace longshort::server::failure_log_test {
 

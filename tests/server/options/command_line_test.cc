@@ -1,7 +1,7 @@
-#include "server/options/command_line.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "server/options/server_options.h"
 
 namespace longshort::server::command_line_test {
 

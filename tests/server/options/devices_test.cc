@@ -1,9 +1,8 @@
-#include "server/options/devices.h"
-
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/options/machine.h"
 
 namespace longshort::server::options_devices_test {
 

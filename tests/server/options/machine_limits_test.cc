@@ -1,11 +1,11 @@
-#include "server/options/machine_limits.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+
+#include "server/options/machine.h"
 
 namespace longshort::server::machine_limits_test {
 

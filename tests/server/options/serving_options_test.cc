@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/classification/batch_former.h"
-#include "server/options/command_line.h"
+#include "server/options/server_options.h"
 
 namespace longshort::server::serving_options_test {
 

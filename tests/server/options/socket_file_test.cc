@@ -1,5 +1,3 @@
-#include "server/options/socket_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 
 #include "core/schedule/refusal.h"
 #include "server/fronts/longshort_v1/longshort_v1.h"
-#include "server/handlers/class_answer.h"
+#include "server/handlers/item_answer.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 

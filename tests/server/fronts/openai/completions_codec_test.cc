@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -10,18 +11,19 @@
 
 namespace longshort::server::completions_codec_test {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(const std::string& body) {
+absl::StatusOr<CompletionsRequest> ReadCompletionsRequest(const std::string& body) {
   MemoryMeter meter;
-  openai::CompletionsRequest request;
+  CompletionsRequest request;
   HttpRequest by_http;
   by_http.body = body;
   const absl::Status read = ReadCompletions(by_http, {.prompt_tokens = 5}, request, meter);
   if (!read.ok()) return read;
   return request;
 }
+
+Prompt Ids(std::vector<int32_t> ids) { return ids; }
 
 std::string ErrorOf(const std::string& body) {
   const absl::Status status = ReadCompletionsRequest(body).status();
@@ -32,18 +34,18 @@ std::string ErrorOf(const std::string& body) {
 TEST(CompletionsCodec, FieldsThatAreAbsentOrNullHaveOpenAisDefaults) {
   const auto request = ReadCompletionsRequest(R"({"prompt": "a", "max_tokens": null, "seed": null, "stop": null})");
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->max_tokens(), 16);
-  EXPECT_EQ(request->n(), 1);
-  EXPECT_EQ(request->temperature(), 1);
-  EXPECT_EQ(request->top_p(), 1);
-  EXPECT_FALSE(request->has_seed() || request->has_logprobs() || request->stream());
+  EXPECT_EQ(request->call.max_tokens, 16);
+  EXPECT_EQ(request->call.completions, 1);
+  EXPECT_EQ(request->call.sampling.temperature, 1);
+  EXPECT_EQ(request->call.sampling.top_p, 1);
+  EXPECT_FALSE(request->call.seed.has_value() || request->call.token_log_probabilities || request->stream);
 }
 
 TEST(CompletionsCodec, APromptHasFourForms) {
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->prompts(0).text(), "a");
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": ["a", "b"]})")->prompts(1).text(), "b");
-  EXPECT_THAT(ReadCompletionsRequest(R"({"prompt": [5, 6]})")->prompts(0).ids().ids(), ElementsAre(5, 6));
-  EXPECT_THAT(ReadCompletionsRequest(R"({"prompt": [[5], [6, 7]]})")->prompts(1).ids().ids(), ElementsAre(6, 7));
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->prompts[0], Prompt("a"));
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": ["a", "b"]})")->prompts[1], Prompt("b"));
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": [5, 6]})")->prompts[0], Ids({5, 6}));
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": [[5], [6, 7]]})")->prompts[1], Ids({6, 7}));
   EXPECT_EQ(ErrorOf(R"({"prompt": [5, 3000000000]})"), "prompt[1] is 3000000000; it must be a token id");
 }
 
@@ -66,8 +68,8 @@ TEST(CompletionsCodec, ListsHaveTheLimitsOfTheRequest) {
 }
 
 TEST(CompletionsCodec, ASeedHas64BitsWithOrWithoutSign) {
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "seed": -1})")->seed(), std::numeric_limits<uint64_t>::max());
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "seed": 18446744073709551615})")->seed(),
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "seed": -1})")->call.seed, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "seed": 18446744073709551615})")->call.seed,
             std::numeric_limits<uint64_t>::max());
 }
 
@@ -97,20 +99,20 @@ TEST(CompletionsCodec, FieldsThatClientsAddAreIgnored) {
                   .ok());
   EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "stream": true, "stream_options":
                                          {"include_usage": true, "include_obfuscation": false}})")
-                  ->include_usage());
+                  ->include_usage);
   EXPECT_FALSE(ReadCompletionsRequest(R"({"prompt": "a", "stream": true, "stream_options": {"include_usage": null}})")
-                   ->include_usage());
+                   ->include_usage);
 }
 
 TEST(CompletionsCodec, ANumberWithoutAFractionIsAWholeNumber) {
   const auto request =
       ReadCompletionsRequest(R"({"prompt": [1.0, 2e0], "max_tokens": 16.0, "n": 2e0, "seed": 7.0, "logprobs": 3.0})");
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->max_tokens(), 16);
-  EXPECT_EQ(request->n(), 2);
-  EXPECT_EQ(request->seed(), 7);
-  EXPECT_EQ(request->logprobs(), 3);
-  EXPECT_THAT(request->prompts(0).ids().ids(), ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(request->call.max_tokens, 16);
+  EXPECT_EQ(request->call.completions, 2);
+  EXPECT_EQ(request->call.seed, 7);
+  EXPECT_EQ(request->call.top_alternatives, 3);
+  EXPECT_EQ(request->prompts[0], Ids({1, 2}));
   EXPECT_EQ(ErrorOf(R"({"prompt": "a", "max_tokens": 1.5})"), "max_tokens is 1.5; it must be an integer");
   EXPECT_THAT(ErrorOf(R"({"prompt": "a", "max_tokens": 1e300})"), HasSubstr("it must be an integer"));
   EXPECT_THAT(ErrorOf(R"({"prompt": [1.5]})"), HasSubstr("prompt[0] is 1.5; it must be a token id"));
@@ -119,12 +121,12 @@ TEST(CompletionsCodec, ANumberWithoutAFractionIsAWholeNumber) {
 TEST(CompletionsCodec, SamplingOptionsOfOtherServers) {
   const auto request =
       ReadCompletionsRequest(R"({"prompt": "a", "top_k": 4, "min_p": 0.25, "repetition_penalty": 1.5})");
-  EXPECT_EQ(request->top_k(), 4);
-  EXPECT_EQ(request->min_p(), 0.25);
-  EXPECT_EQ(request->repetition_penalty(), 1.5);
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "top_k": -1})")->top_k(), 0);
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->repetition_penalty(), 1);
-  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "truncate_prompt_tokens": -1})")->kept_tokens(), -1);
+  EXPECT_EQ(request->call.sampling.top_k, 4);
+  EXPECT_EQ(request->call.sampling.min_p, 0.25);
+  EXPECT_EQ(request->call.sampling.repetition_penalty, 1.5);
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "top_k": -1})")->call.sampling.top_k, 0);
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->call.sampling.repetition_penalty, 1);
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "truncate_prompt_tokens": -1})")->kept_tokens, -1);
   for (const char* const wrong : {"0", "-2"}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(R"({"prompt": "a", "truncate_prompt_tokens": )", wrong, "}")),
                 HasSubstr(absl::StrCat("is ", wrong, "; it must be at least 1, or -1 for")));

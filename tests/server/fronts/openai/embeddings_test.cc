@@ -10,20 +10,21 @@
 
 namespace longshort::server::embeddings_test {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const RequestLimits kLimits = {.prompt_tokens = 100};
 
-absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body) {
+absl::StatusOr<EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body) {
   MemoryMeter meter;
-  openai::EmbeddingsRequest request;
+  EmbeddingsRequest request;
   HttpRequest by_http;
   by_http.body = body;
   const absl::Status read = ReadEmbeddings(by_http, kLimits, request, meter);
   if (!read.ok()) return read;
   return request;
 }
+
+Prompt Ids(std::vector<int32_t> ids) { return ids; }
 
 std::string ErrorOf(const std::string& body) {
   const absl::Status status = ReadEmbeddingsRequest(body).status();
@@ -32,18 +33,17 @@ std::string ErrorOf(const std::string& body) {
 }
 
 TEST(Embeddings, AnInputHasFourForms) {
-  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": "a"})")->inputs(0).text(), "a");
-  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": ["a", "b"]})")->inputs(1).text(), "b");
-  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [5, 6]})")->inputs(0).ids().ids(), ElementsAre(5, 6));
-  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [[5], [6, 7]]})")->inputs(1).ids().ids(), ElementsAre(6, 7));
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": "a"})")->inputs[0], Prompt("a"));
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": ["a", "b"]})")->inputs[1], Prompt("b"));
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": [5, 6]})")->inputs[0], Ids({5, 6}));
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": [[5], [6, 7]]})")->inputs[1], Ids({6, 7}));
 }
 
 TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
-  EXPECT_FALSE(ReadEmbeddingsRequest(R"({"input": "a"})")->truncate());
-  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true})")->truncate());
-  EXPECT_FALSE(
-      ReadEmbeddingsRequest(R"({"input": "a", "truncate": true, "truncation_direction": "Left"})")->truncate());
-  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate_prompt_tokens": -1})")->truncate());
+  EXPECT_FALSE(ReadEmbeddingsRequest(R"({"input": "a"})")->truncate);
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true})")->truncate);
+  EXPECT_FALSE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true, "truncation_direction": "Left"})")->truncate);
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate_prompt_tokens": -1})")->truncate);
 }
 
 TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {

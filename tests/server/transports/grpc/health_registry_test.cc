@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/transports/grpc/health.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server::health_registry_test {
 

@@ -12,8 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/fronts/longshort_v1/longshort_v1.h"
 #include "server/fronts/open_inference/open_inference.h"
-#include "server/transports/grpc/health.h"
-#include "server/transports/grpc/reflection.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server::rpc_table_test {
 

@@ -1,5 +1,3 @@
-#include "server/transports/grpc/stream_limiter.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/transports/grpc/standard_services.h"
 
 namespace longshort::server::stream_limiter_test {
 

@@ -38,7 +38,7 @@ class HttpCallTest : public ServingFixture {
     EXPECT_TRUE(endpoints.ok()) << endpoints.status();
     endpoints_ = *std::move(endpoints);
     endpoints_->Serve({ConnectFront(*environment_, longshort_), OpenInferenceFront(*environment_, open_inference_),
-                       OpenAiFront(*environment_, openai_)});
+                       OpenAiFront(*environment_)});
   }
 
   std::string Post(const std::string& path, const std::string& body) const {
@@ -49,7 +49,6 @@ class HttpCallTest : public ServingFixture {
 
   const std::vector<Rpc> longshort_ = LongshortV1Rpcs();
   const std::vector<Rpc> open_inference_ = OpenInferenceRpcs();
-  const std::vector<Rpc> openai_ = OpenAiRpcs();
   std::unique_ptr<HttpEndpoints> endpoints_;
 };
 

@@ -1,4 +1,4 @@
-#include "server/handlers/class_answer.h"
+#include "server/handlers/item_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "tests/server/fakes/plain_names.h"
 
-namespace longshort::server::class_answer_test {
+namespace longshort::server::item_answer_test {
 
 models::ClassifierInfo Info(int64_t classes, const std::string& label) {
   models::ClassifierInfo info;
@@ -84,4 +84,4 @@ TEST(ClassAnswer, AProtocolMayHaveLargerAnswers) {
   EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kNames).ok());
 }
 
-}  // namespace longshort::server::class_answer_test
+}  // namespace longshort::server::item_answer_test

@@ -1,4 +1,4 @@
-// Image classification: the call and its result.
+// Calls to classifiers and their results: classification of images, and embedding of texts or images.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,44 @@ struct ClassifyResult {
   ModelReference model = {};
   // Owns the labels that the results view.
   std::shared_ptr<const core::ServedClassifier> classifier;
+};
+
+// Which rows of the last layer an embedding is made of.
+enum class Pooling {
+  kHead,     // those that the model's head reads
+  kCls,      // the CLS row
+  kMean,     // the mean of all rows
+  kUnknown,  // a value that no protocol defines
+};
+
+struct EmbedOptions {
+  Pooling pooling = Pooling::kHead;
+  bool normalize = false;  // to length 1
+  bool truncate = false;   // for texts
+};
+
+struct EmbedCall {
+  ModelReference model = {};
+  // For models of texts.
+  std::vector<TextInput> texts = {};
+  // For models that read two documents as one: one for each of `texts`. Otherwise empty.
+  std::vector<TextInput> second_texts = {};
+  // For models of images.
+  std::vector<ImageInput> images = {};
+  EmbedOptions options = {};
+};
+
+struct Embedding {
+  std::vector<float> values;               // [ClassifierInfo::width]
+  std::vector<DocumentReading> documents;  // of a text
+  core::ClassificationTimings timings;
+};
+
+struct EmbedResult {
+  // One for each text or image, in request order. An error concerns its image only; errors of texts end the call.
+  std::vector<absl::StatusOr<Embedding>> embeddings;
+  Usage usage;
+  ModelReference model = {};
 };
 
 }  // namespace longshort::server

@@ -1,4 +1,4 @@
-#include "server/calls/session_owner.h"
+#include "server/calls/session_calls.h"
 
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::server::session_owner_test {
+namespace longshort::server::session_calls_test {
 
 using testing::HasSubstr;
 
@@ -38,4 +38,4 @@ TEST(SessionOwner, RejectsTheNameFormOfTheOtherKindOfServer) {
   }
 }
 
-}  // namespace longshort::server::session_owner_test
+}  // namespace longshort::server::session_calls_test

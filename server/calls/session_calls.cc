@@ -1,11 +1,11 @@
-#include "server/calls/session_owner.h"
+#include "server/calls/session_calls.h"
 
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/calls/field_error.h"
+#include "server/calls/call_names.h"
 
 namespace longshort::server {
 namespace {

@@ -1,8 +1,9 @@
-// A classifier's answer: the most likely classes and, if requested, all logits and probabilities.
+// A classifier's answer for an item: its classes, with logits and probabilities if requested, or its embedding.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -10,7 +11,7 @@
 #include "core/requests/classifier_engine.h"
 #include "models/classifier.h"
 #include "server/calls/call_names.h"
-#include "server/calls/classify_call.h"
+#include "server/calls/classifier_calls.h"
 #include "server/calls/request_limits.h"
 
 namespace longshort::server {
@@ -39,5 +40,22 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const models::Classifie
 
 // Converts the logits to the requested answer, with the labels of `info`.
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info);
+
+// gen_ai.operation.name, as OpenTelemetry defines it.
+inline constexpr char kEmbeddingOperation[] = "embeddings";
+
+// The poolings that the model has, besides kHead.
+std::vector<Pooling> PoolingsOf(const models::ClassifierInfo& info);
+// Errors: INVALID_ARGUMENT for kUnknown, FAILED_PRECONDITION if the model has no such pooling.
+absl::StatusOr<models::ClassifierOutput> OutputOf(Pooling pooling, const models::ClassifierInfo& info,
+                                                  const CallNames& names);
+
+// Upper bound of the wire size of one Embedding.
+int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info);
+// Errors: INVALID_ARGUMENT if the embeddings of `items` items are too large for one answer.
+absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names);
+
+// `normalize`: to length 1, unless all numbers are 0.
+Embedding EmbeddingOf(core::ItemResult result, bool normalize);
 
 }  // namespace longshort::server

@@ -23,7 +23,7 @@ absl::Status CheckSession(const core::SessionReference& session, const CallNames
 // Replaces the id of the call's session, if it has one, by the caller's id for the engines. Call it once, after
 // CheckSession. Errors: PERMISSION_DENIED without the scope `sessions`.
 absl::Status TakeSession(const CallRecord& record, std::optional<core::SessionReference>* session);
-// The engines' key of session `id` of the caller, or of `owner` (server/calls/session_owner.h).
+// The engines' key of session `id` of the caller, or of `owner` (server/calls/session_calls.h).
 // Errors: INVALID_ARGUMENT if `owner` is malformed; PERMISSION_DENIED without the scope `manage` for an owner of
 // another identity.
 absl::StatusOr<core::SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,

@@ -1,18 +1,33 @@
-// Where a model's workers run, from --devices: a list of "cpu", "cpu:N" for N workers, and "cuda:N" for one worker on
-// GPU N.
+// The CPUs, the memory and the GPUs that this process may use, and where a model's workers run. The defaults for
+// threads and memory depend on them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/worker_device.h"
-#include "server/options/machine_limits.h"
 
 namespace longshort::server {
 
+struct MachineLimits {
+  // CPUs worth of time, at least 1: the smallest of the affinity mask and the cgroup's quota (rounded down).
+  int64_t cpus = 1;
+  // The smallest of the machine's memory and the cgroup's limits (memory.max and memory.high); 0 if none can be read.
+  int64_t memory_bytes = 0;
+  // Absent in a build for the CPU only.
+  std::optional<models::Gpus> gpus = {};
+};
+
+// Reads the affinity from the system, and the limits of cgroup v2 or v1 (of the process's group and all groups above
+// it) from the files below `root`. Files that cannot be read set no limit.
+MachineLimits ReadMachineLimits(const std::string& root = "/");
+
+// Where a model's workers run, from --devices: a list of "cpu", "cpu:N" for N workers, and "cuda:N" for one worker on
+// GPU N.
 struct Devices {
   // Threads that each run a replica of the model; the replicas share weights. 1 to 64, or 0: none on the CPU.
   int cpu_workers = 0;
