@@ -67,9 +67,7 @@ class ScoreTextRequest(_message.Message):
     all_logits: _builtins.bool
     """Classifiers: also return the logits of all classes."""
     @_builtins.property
-    def model(self) -> _types_pb2.ModelSelector:
-        """The model."""
-
+    def model(self) -> _types_pb2.ModelSelector: ...
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
         """1 to Limits.inputs documents, scored independently, without context. Language models: 1 to Limits.prompt_tokens
@@ -404,7 +402,7 @@ Global___ScoreTextsRequest: _TypeAlias = ScoreTextsRequest  # noqa: Y015
 
 @_typing.final
 class ScoreTextsOptions(_message.Message):
-    """Options for all documents of the stream; see the fields of the same names in ScoreTextRequest."""
+    """Options for all documents of the stream. Fields without a comment are as in ScoreTextRequest."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -417,15 +415,10 @@ class ScoreTextsOptions(_message.Message):
     KEEP_ALIVES_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     token_log_probabilities: _builtins.bool
-    """Language models: return the log-probability of every scored token."""
     top_alternatives: _builtins.int
-    """With token_log_probabilities: number of most probable tokens to return at each position; 0 to 20."""
     truncate: _builtins.bool
-    """Classifiers: truncate longer documents to max_document_tokens tokens instead of refusing them."""
     top_k: _builtins.int
-    """Classifiers: number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
-    """Classifiers: also return the logits of all classes."""
     keep_alives: _builtins.bool
     """Send a keepalive if there was no answer for a while, so that proxies do not close the stream. A client that sets it
     must ignore keepalives.
@@ -460,16 +453,14 @@ Global___ScoreTextsOptions: _TypeAlias = ScoreTextsOptions  # noqa: Y015
 
 @_typing.final
 class EmbeddingOptions(_message.Message):
-    """See the fields of the same names in EmbedRequest."""
+    """The fields are as in EmbedRequest."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     POOLING_FIELD_NUMBER: _builtins.int
     NORMALIZE_FIELD_NUMBER: _builtins.int
     pooling: _types_pb2.Pooling.ValueType
-    """How the rows of the last layer become a vector."""
     normalize: _builtins.bool
-    """Divide each vector by its length."""
     def __init__(
         self,
         *,
@@ -559,9 +550,7 @@ class ClassifyImageRequest(_message.Message):
     all_logits: _builtins.bool
     """Also return the logits of all classes."""
     @_builtins.property
-    def model(self) -> _types_pb2.ModelSelector:
-        """The model."""
-
+    def model(self) -> _types_pb2.ModelSelector: ...
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
         """1 to Limits.images (64) images, classified independently."""
@@ -924,16 +913,13 @@ class GenerateRequest(_message.Message):
     """Also return the raw bytes: the text has U+FFFD for bytes that are not UTF-8."""
     keep_partial: _builtins.bool
     """With a session and GenerateStream: if the call ends early (the client cancels it, its deadline passes, the connection
-    breaks, the server fails), the session keeps the prompt and the tokens that were delivered. Without any delivered
-    token, and without this option, an early end leaves the session unchanged. The client may have received less than was
-    delivered: the next call continues from what it did receive if its expected_tokens is the last session_tokens of a
-    delta, or the value before the call if there was no delta. Generate delivers all at once, so an early end keeps
-    nothing.
+    breaks, the server fails), the session keeps the prompt and the tokens that were delivered, if there are any. By
+    default, it stays as it was. The client may have received less than was delivered: the next call continues from what
+    it did receive if its expected_tokens is the last session_tokens of a delta, or the value before the call if there
+    was no delta.
     """
     @_builtins.property
-    def model(self) -> _types_pb2.ModelSelector:
-        """The model."""
-
+    def model(self) -> _types_pb2.ModelSelector: ...
     @_builtins.property
     def prompt(self) -> _types_pb2.Input:
         """At least one token: the model has no beginning-of-text token. Every completion reads the prompt, so the number of its
@@ -1181,21 +1167,15 @@ class GenerateStreamResponse(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     KEEP_ALIVE_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def start(self) -> Global___StreamStart:
-        """First message of a stream."""
-
+    def start(self) -> Global___StreamStart: ...
     @_builtins.property
     def delta(self) -> Global___CompletionDelta:
         """The next piece of one completion."""
 
     @_builtins.property
-    def end(self) -> Global___CompletionEnd:
-        """Last message of one completion."""
-
+    def end(self) -> Global___CompletionEnd: ...
     @_builtins.property
-    def summary(self) -> Global___StreamSummary:
-        """Last message of the stream."""
-
+    def summary(self) -> Global___StreamSummary: ...
     @_builtins.property
     def keep_alive(self) -> Global___KeepAlive:
         """There was no other message for a while: it keeps proxies from closing the stream."""
