@@ -326,16 +326,4 @@ absl::Status Classify(CallRecord& record, ClassifyRequest request, const Answere
   return ClassifyImages(record, std::move(call), Answering(answer, to_answer));
 }
 
-HttpResponse ProblemDetails(const absl::Status& status) {
-  const int http_status = HttpStatusOf(status);
-  return {.status = http_status,
-          .body = DumpJson({{"type", "about:blank"},
-                            {"title", HttpReason(http_status)},
-                            {"status", http_status},
-                            {"detail", std::string(status.message())},
-                            {"error", std::string(status.message())},  // for clients of TEI and huggingface_hub
-                            {"code", std::string(CodeName(status.code()))}}),
-          .content_type = "application/problem+json"};
-}
-
 }  // namespace longshort::server

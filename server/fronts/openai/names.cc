@@ -1,4 +1,7 @@
+// The names of fields and models in errors, and the JSON of errors.
+
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -6,10 +9,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
+#include "server/transports/http/http_message.h"
 
 namespace longshort::server {
 namespace {
+
+using nlohmann::ordered_json;
 
 std::string Indexed(std::string_view name, const FieldPath& path) {
   std::string text(name);
@@ -49,6 +57,41 @@ std::string NameOfClassifierField(const FieldPath& path) {
   return Indexed(path.field, path);
 }
 
+struct ErrorKind {
+  const char* type;
+  const char* code;  // nullptr: null
+};
+
+ErrorKind KindOf(int http_status) {
+  switch (http_status) {
+    case 401:
+      return {"invalid_request_error", "invalid_api_key"};
+    case 403:
+      return {"invalid_request_error", "insufficient_permissions"};
+    case 404:
+      return {"invalid_request_error", "model_not_found"};
+    case 429:
+      return {"rate_limit_error", "rate_limit_exceeded"};
+    case 503:
+      return {"server_error", "service_unavailable"};
+    case 504:
+      return {"server_error", "timeout"};
+    default:
+      constexpr int kFirstServerError = 500;
+      if (http_status >= kFirstServerError) return {"server_error", nullptr};
+      return {"invalid_request_error", nullptr};
+  }
+}
+
+HttpResponse ErrorAnswer(int http_status, std::string_view message, std::optional<std::string_view> field,
+                         const ErrorKind& kind) {
+  const ordered_json error = {{"message", message},
+                              {"type", kind.type},
+                              {"param", field.has_value() ? ordered_json(*field) : ordered_json()},
+                              {"code", kind.code == nullptr ? ordered_json() : ordered_json(kind.code)}};
+  return {.status = http_status, .body = DumpJson({{"error", error}}), .content_type = kJsonType};
+}
+
 // 2,048 embeddings of 4,096 numbers. Clients of these protocols have no limit of their own.
 constexpr int64_t kAnswerBytes = int64_t{33} << 20;
 
@@ -68,6 +111,38 @@ constexpr FieldVocabulary kClassifierVocabulary = {.name_of = NameOfClassifierFi
                                                    .image_kinds = "an image file",
                                                    .streaming_rpc = "",
                                                    .answer_bytes = kAnswerBytes};
+
+HttpResponse NoSuchPathError(const HttpRequest& head) {
+  const std::string message =
+      absl::StrCat("there is no ", head.method, " ", head.path,
+                   "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME, POST /v1/completions and "
+                   "POST /v1/embeddings, because its models continue or embed a text");
+  return ErrorAnswer(404, message, std::nullopt, {"invalid_request_error", "unknown_url"});
+}
+
+HttpResponse OpenAiError(const absl::Status& status) {
+  const int http_status = HttpStatusOf(status);
+  const std::string_view message(status.message().data(), status.message().size());
+  std::optional<std::string_view> field;
+  if (http_status == 400) {
+    field = FieldIn(message,
+                    [](std::string_view word) { return CompletionsBody().Has(word) || EmbeddingsBody().Has(word); });
+  }
+  if (http_status == 404) field = "model";
+  return ErrorAnswer(http_status, message, field, KindOf(http_status));
+}
+
+HttpResponse ProblemDetails(const absl::Status& status) {
+  const int http_status = HttpStatusOf(status);
+  return {.status = http_status,
+          .body = DumpJson({{"type", "about:blank"},
+                            {"title", HttpReason(http_status)},
+                            {"status", http_status},
+                            {"detail", std::string(status.message())},
+                            {"error", std::string(status.message())},  // for clients of TEI and huggingface_hub
+                            {"code", std::string(CodeName(status.code()))}}),
+          .content_type = "application/problem+json"};
+}
 
 ModelReference ReferenceOf(const std::string& name) {
   const size_t slash = name.rfind('/');

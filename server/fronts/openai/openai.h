@@ -34,8 +34,9 @@ namespace longshort::server {
 // `environment` must outlive the front and its calls.
 HttpFront OpenAiFront(const CallEnvironment& environment);
 
-// The room's paths for /openapi.json.
+// The room's paths for /openapi.json, and the objects of their bodies.
 HttpDescription OpenAiDescription();
+std::vector<NamedSchema> OpenAiSchemas();
 
 // The requests. A model's name is empty for the only model of its kind that the caller may use.
 
@@ -150,6 +151,8 @@ std::string ServerSentEvent(const std::string& data);
 
 // An error as OpenAI's JSON, with its HTTP status.
 HttpResponse OpenAiError(const absl::Status& status);
+// OpenAI's answer to a path that the server does not have.
+HttpResponse NoSuchPathError(const HttpRequest& head);
 // An error as problem details (RFC 9457).
 HttpResponse ProblemDetails(const absl::Status& status);
 

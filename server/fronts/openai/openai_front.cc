@@ -1,5 +1,5 @@
-#include <array>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/percent_encoding.h"
@@ -25,6 +26,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kModelsPath = "/v1/models";
+constexpr HttpParameter kModelParameter = {"model", "string", "The model. May be absent if one of its kind is served."};
 
 ordered_json ModelObject(const std::string& name, int64_t created) {
   return {{"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "longshort"}};
@@ -62,16 +64,25 @@ absl::Status ReadModels(HttpRequest& http, const RequestLimits& /*limits*/, std:
   return absl::OkStatus();
 }
 
-// What one path takes, and its work.
-struct Path {
-  std::string_view path;
-  const char* method;
-  // The content types of bodies, or their beginnings such as image/; empty: no body.
-  std::array<std::string_view, 4> content_types;
-  HttpResponse (*write_error)(const absl::Status& status);
-  Operation operation;
+// Scored classes, or a list of such lists.
+constexpr char kPredictionsType[] = R"({"anyOf": [
+  {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
+  {"type": "array", "items": {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}}}]})";
 
-  bool has_body() const { return !content_types.front().empty(); }
+const ErrorForm kOpenAiErrors = {
+    .name = "OpenAIError", .help = "An error in OpenAI's form.", .content = {.type = "OpenAIError"}};
+const ErrorForm kProblems = {.name = "Problem",
+                             .help = "An error as problem details (RFC 9457).",
+                             .content = {.media_type = "application/problem+json", .type = "Problem"}};
+
+// One path: what /openapi.json says of it, what it takes, and its work.
+struct Path {
+  HttpOperation about;
+  Operation operation;
+  // The content types of bodies, or their beginnings such as image/; empty: no body.
+  std::vector<std::string_view> content_types = {};
+
+  auto error_writer() const { return about.errors == &kProblems ? ProblemDetails : OpenAiError; }
 };
 
 template <typename Request, typename Handle>
@@ -80,60 +91,105 @@ std::function<std::unique_ptr<CallWork>(Call&)> Work(ReadHttp<Request>* read, Ha
       [read](Call& call, Request& request) { return ReadFrom(call, read, request); }, handle);
 }
 
-std::vector<Path> MakePaths() {
-  constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
+HttpOperation Get(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
+  return {.method = "get",
+          .path = path,
+          .tag = tag,
+          .id = id,
+          .summary = summary,
+          .answers = {{.type = answer}},
+          .errors = &kOpenAiErrors};
+}
+
+// A path that takes a body of this type.
+HttpOperation Post(const char* tag, const char* path, const char* id, const char* summary, std::string_view body,
+                   std::string_view answer) {
+  HttpOperation operation = Get(tag, path, id, summary, answer);
+  operation.method = "post";
+  operation.requests = {{.type = body}};
+  return operation;
+}
+
+constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
+
+std::vector<Path> OpenAiPaths() {
+  constexpr char kTag[] = "OpenAI";
   constexpr CallNames kCompletions(kCompletionsVocabulary, "openai.v1/Completions", kInfer);
   constexpr CallNames kModels(kCompletionsVocabulary, "openai.v1/Models", kInfer);
-  constexpr CallNames kTokenizer(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
   constexpr CallNames kEmbeddings(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
-  constexpr CallNames kPredict(kClassifierVocabulary, "tei/Predict", kInfer);
-  constexpr CallNames kClassify(kClassifierVocabulary, "http/Classify", kInfer);
+  HttpOperation completions =
+      Post(kTag, "/v1/completions", "openai_completions", "Continues prompts; with `stream`, by server-sent events.",
+           "CompletionRequest", "Completion");
+  completions.answers.push_back({.media_type = "text/event-stream", .type = "string"});
   const auto list_models = [created = absl::ToUnixSeconds(absl::Now())](CallRecord& record, const std::string& name) {
     return ListModels(record, name, created);
   };
   return {
-      {kModelsPath, "GET", {}, OpenAiError, {.names = kModels, .work = Work(ReadModels, AtOnce(list_models))}},
-      {"/v1/completions",
-       "POST",
-       {kJsonType},
-       OpenAiError,
-       {.names = kCompletions, .kind = RpcKind::kServerStream, .work = MakeCompletions}},
-      {"/v1/embeddings",
-       "POST",
-       {kJsonType},
-       OpenAiError,
-       {.names = kEmbeddings, .work = Work(ReadEmbeddings, CreateEmbeddings)}},
-      {"/embed",
-       "POST",
-       {kJsonType},
-       ProblemDetails,
-       {.names = kEmbeddings, .work = Work(ReadEmbed, CreateEmbeddings)}},
-      {"/predict",
-       "POST",
-       {kJsonType, "image/", kBytesType},
-       ProblemDetails,
-       {.names = kPredict, .work = Work(ReadPredict, Predict)}},
-      {"/classify",
-       "POST",
-       {"image/", kBytesType, kFormType, kJsonType},
-       ProblemDetails,
-       {.names = kClassify, .work = Work(ReadClassify, Classify)}},
-      {"/tokenizer_info",
-       "GET",
-       {},
-       OpenAiError,
-       {.names = kTokenizer, .work = Work(ReadTokenizerInfo, AtOnce(DescribeTokenizer))}},
-      {"/tokenize",
-       "POST",
-       {kJsonType},
-       OpenAiError,
-       {.names = kTokenizer, .work = Work(ReadTokenize, AtOnce(TokenizePrompt))}},
-      {"/detokenize",
-       "POST",
-       {kJsonType},
-       OpenAiError,
-       {.names = kTokenizer, .work = Work(ReadDetokenize, AtOnce(Detokenize))}},
+      {Get(kTag, "/v1/models", "openai_models", "The models that the caller may use.", "ModelList"),
+       {.names = kModels, .work = Work(ReadModels, AtOnce(list_models))}},
+      {completions, {.names = kCompletions, .kind = RpcKind::kServerStream, .work = MakeCompletions}, {kJsonType}},
+      {Post(kTag, "/v1/embeddings", "openai_embeddings", "Embeds texts.", "EmbeddingsRequest", "EmbeddingList"),
+       {.names = kEmbeddings, .work = Work(ReadEmbeddings, CreateEmbeddings)},
+       {kJsonType}},
   };
+}
+
+std::vector<Path> TokenizerPaths() {
+  constexpr char kTag[] = "Tokenizer";
+  constexpr CallNames kNames(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
+  HttpOperation info = Get(kTag, "/tokenizer_info", "tokenizer_info",
+                           "The tokenizer of a language model, as vLLM describes it.", "TokenizerInfo");
+  info.parameters = {kModelParameter};
+  return {
+      {info, {.names = kNames, .work = Work(ReadTokenizerInfo, AtOnce(DescribeTokenizer))}},
+      {Post(kTag, "/tokenize", "tokenize", "Converts a text to token ids.", "TokenizeRequest", "Tokens"),
+       {.names = kNames, .work = Work(ReadTokenize, AtOnce(TokenizePrompt))},
+       {kJsonType}},
+      {Post(kTag, "/detokenize", "detokenize", "Converts token ids to their text.", "DetokenizeRequest", "DecodedText"),
+       {.names = kNames, .work = Work(ReadDetokenize, AtOnce(Detokenize))},
+       {kJsonType}}};
+}
+
+HttpContent Bytes(const char* media_type) { return {.media_type = media_type, .type = "bytes"}; }
+
+std::vector<Path> ClassifierPaths() {
+  constexpr char kTag[] = "Classifiers";
+  constexpr CallNames kEmbed(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
+  constexpr CallNames kPredict(kClassifierVocabulary, "tei/Predict", kInfer);
+  constexpr CallNames kClassify(kClassifierVocabulary, "http/Classify", kInfer);
+  HttpOperation predict =
+      Post(kTag, "/predict", "predict", "Classifies texts or images, as Text Embeddings Inference classifies texts.",
+           "PredictRequest", kPredictionsType);
+  predict.requests.push_back(Bytes(kBytesType));
+  HttpOperation embed =
+      Post(kTag, "/embed", "embed", "Embeds texts, as Text Embeddings Inference does.", "EmbedRequest", "[[number]]");
+  HttpOperation classify =
+      Post(kTag, "/classify", "classify", "Classifies an image: the body, the file of a form, or a text in base64.",
+           "PredictRequest", "ImageClassification");
+  const HttpContent images[] = {Bytes(kBytesType),
+                                Bytes("image/jpeg"),
+                                Bytes("image/png"),
+                                Bytes("image/webp"),
+                                {.media_type = kFormType, .type = "ImageForm"}};
+  classify.requests.insert(classify.requests.begin(), std::begin(images), std::end(images));
+  for (HttpOperation* const one : {&predict, &embed, &classify}) {
+    one->errors = &kProblems;
+    one->parameters = {kModelParameter};
+  }
+  classify.parameters.push_back({"top_k", "integer", "How many classes; 5 by default."});
+  return {{predict, {.names = kPredict, .work = Work(ReadPredict, Predict)}, {kJsonType, "image/", kBytesType}},
+          {embed, {.names = kEmbed, .work = Work(ReadEmbed, CreateEmbeddings)}, {kJsonType}},
+          {classify,
+           {.names = kClassify, .work = Work(ReadClassify, Classify)},
+           {"image/", kBytesType, kFormType, kJsonType}}};
+}
+
+std::vector<Path> MakePaths() {
+  std::vector<Path> paths;
+  for (const std::vector<Path>& some : {OpenAiPaths(), TokenizerPaths(), ClassifierPaths()}) {
+    paths.insert(paths.end(), some.begin(), some.end());
+  }
+  return paths;
 }
 
 // Writes the errors of every path, and the events of a stream of completions.
@@ -141,10 +197,10 @@ class PathCodec final : public HttpCodec {
  public:
   explicit PathCodec(const Path& path) : path_(path) {}
 
-  HttpResponse WriteError(const absl::Status& status) override { return path_.write_error(status); }
+  HttpResponse WriteError(const absl::Status& status) override { return path_.error_writer()(status); }
   std::string stream_content_type() const override { return "text/event-stream; charset=utf-8"; }
   std::string WriteEnd(const absl::Status& status) override {
-    return ServerSentEvent(status.ok() ? "[DONE]" : path_.write_error(status).body);
+    return ServerSentEvent(status.ok() ? "[DONE]" : WriteError(status).body);
   }
 
  private:
@@ -152,11 +208,10 @@ class PathCodec final : public HttpCodec {
 };
 
 absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
-  if (!path.has_body()) return absl::OkStatus();
+  if (path.content_types.empty()) return absl::OkStatus();
   const std::string type = head.MediaType();
   std::string taken;
   for (const std::string_view one : path.content_types) {
-    if (one.empty()) break;
     const bool is_kind = one.ends_with('/');
     const bool is_unset = type.empty() && one == kBytesType;  // as huggingface_hub sends bytes
     if (is_unset || (is_kind ? type.starts_with(one) : type == one)) return absl::OkStatus();
@@ -167,61 +222,21 @@ absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
 }
 
 HttpPlan PlanOf(const CallEnvironment& environment, const Path& path) {
-  HttpPlan plan{.methods = {path.method}, .write_error = path.write_error};
+  HttpPlan plan{.methods = {absl::AsciiStrToUpper(path.about.method)}, .write_error = path.error_writer()};
   const auto make_codec = [&path](const HttpRequest& request) -> absl::StatusOr<std::unique_ptr<HttpCodec>> {
     LS_RETURN_IF_ERROR(CheckContentType(path, request));
     return std::make_unique<PathCodec>(path);
   };
-  ServeCalls(environment, path.operation, path.has_body() ? MaxJsonBodyBytes(environment.limits.message_bytes) : 0,
-             make_codec, plan);
+  const size_t most = path.content_types.empty() ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes);
+  ServeCalls(environment, path.operation, most, make_codec, plan);
   return plan;
-}
-
-struct ErrorKind {
-  const char* type;
-  const char* code;  // nullptr: null
-};
-
-ErrorKind KindOf(int http_status) {
-  switch (http_status) {
-    case 401:
-      return {"invalid_request_error", "invalid_api_key"};
-    case 403:
-      return {"invalid_request_error", "insufficient_permissions"};
-    case 404:
-      return {"invalid_request_error", "model_not_found"};
-    case 429:
-      return {"rate_limit_error", "rate_limit_exceeded"};
-    case 503:
-      return {"server_error", "service_unavailable"};
-    case 504:
-      return {"server_error", "timeout"};
-    default:
-      constexpr int kFirstServerError = 500;
-      if (http_status >= kFirstServerError) return {"server_error", nullptr};
-      return {"invalid_request_error", nullptr};
-  }
-}
-
-HttpResponse ErrorAnswer(int http_status, std::string_view message, std::optional<std::string_view> field,
-                         const ErrorKind& kind) {
-  const ordered_json error = {{"message", message},
-                              {"type", kind.type},
-                              {"param", field.has_value() ? ordered_json(*field) : ordered_json()},
-                              {"code", kind.code == nullptr ? ordered_json() : ordered_json(kind.code)}};
-  return {.status = http_status, .body = DumpJson({{"error", error}}), .content_type = kJsonType};
 }
 
 // For the rest of OpenAI's API.
 HttpPlan NoSuchPath() {
   HttpPlan plan;
   plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
-    const HttpRequest& head = exchange->request();
-    const std::string message =
-        absl::StrCat("there is no ", head.method, " ", head.path,
-                     "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME, POST /v1/completions and "
-                     "POST /v1/embeddings, because its models continue or embed a text");
-    exchange->Answer(ErrorAnswer(404, message, std::nullopt, {"invalid_request_error", "unknown_url"}));
+    exchange->Answer(NoSuchPathError(exchange->request()));
   };
   return plan;
 }
@@ -233,22 +248,19 @@ HttpFront OpenAiFront(const CallEnvironment& environment) {
              const HttpRequest& head) -> std::optional<HttpPlan> {
     const std::string_view path = ModelIn(head.path).has_value() ? kModelsPath : std::string_view(head.path);
     for (const Path& one : *paths) {
-      if (one.path == path) return PlanOf(environment, one);
+      if (one.about.path == path) return PlanOf(environment, one);
     }
     return head.path.starts_with("/v1/") ? std::optional(NoSuchPath()) : std::nullopt;
   };
 }
 
-HttpResponse OpenAiError(const absl::Status& status) {
-  const int http_status = HttpStatusOf(status);
-  const std::string_view message(status.message().data(), status.message().size());
-  std::optional<std::string_view> field;
-  if (http_status == 400) {
-    field = FieldIn(message,
-                    [](std::string_view word) { return CompletionsBody().Has(word) || EmbeddingsBody().Has(word); });
-  }
-  if (http_status == 404) field = "model";
-  return ErrorAnswer(http_status, message, field, KindOf(http_status));
+HttpDescription OpenAiDescription() {
+  HttpDescription description{.schemas = OpenAiSchemas()};
+  for (Path& path : MakePaths()) description.operations.push_back(std::move(path.about));
+  HttpOperation named = Get("OpenAI", "/v1/models/{model}", "openai_model", "One model.", "Model");
+  named.parameters = {{"model", "string", "Its name."}};
+  description.operations.insert(description.operations.begin() + 1, std::move(named));
+  return description;
 }
 
 CallAnswer ShortAnswer(const ordered_json& json) {

@@ -1,48 +1,19 @@
-// What /openapi.json says of the room's paths. Requests are described by the tables that read them.
+// What /openapi.json says of the room's bodies and answers. Requests are described by the tables that read them.
 
 #include "server/fronts/openai/openai.h"
 
 namespace longshort::server {
 namespace {
 
-constexpr char kOpenAi[] = "OpenAI";
-constexpr char kClassifiers[] = "Classifiers";
-constexpr char kTokenizerTag[] = "Tokenizer";
-
-const ErrorForm kOpenAiErrors = {
-    .name = "OpenAIError", .help = "An error in OpenAI's form.", .content = {.type = "OpenAIError"}};
-const ErrorForm kProblems = {.name = "Problem",
-                             .help = "An error as problem details (RFC 9457).",
-                             .content = {.media_type = "application/problem+json", .type = "Problem"}};
-
 // A list of the logarithms of probabilities; the first token of a prompt has none.
 constexpr char kNumbersOrNull[] = R"({"type": "array", "items": {"type": ["number", "null"]}})";
 constexpr char kTopType[] =
     R"({"type": "array", "items": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}})";
 constexpr char kVectorType[] = R"({"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "string"}]})";
-constexpr char kPredictionsType[] = R"({"anyOf": [
-  {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
-  {"type": "array", "items": {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}}}]})";
 
-HttpContent Image(const char* media_type) { return {.media_type = media_type, .type = "bytes"}; }
+}  // namespace
 
-HttpOperation Get(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
-  return {.method = "get",
-          .path = path,
-          .tag = tag,
-          .id = id,
-          .summary = summary,
-          .answers = {{.type = answer}},
-          .errors = &kOpenAiErrors};
-}
-
-HttpOperation Post(const char* tag, const char* path, const char* id, const char* summary, std::string_view answer) {
-  HttpOperation operation = Get(tag, path, id, summary, answer);
-  operation.method = "post";
-  return operation;
-}
-
-std::vector<NamedSchema> Schemas() {
+std::vector<NamedSchema> OpenAiSchemas() {
   return {
       CompletionsBody().Schema(),
       EmbeddingsBody().Schema(),
@@ -128,54 +99,6 @@ std::vector<NamedSchema> Schemas() {
                   {"tokens", "[integer]", "Their ids."}}},
       {.name = "DecodedText", .fields = {{"prompt", "string", "The text."}}},
   };
-}
-
-}  // namespace
-
-HttpDescription OpenAiDescription() {
-  const HttpParameter model = {"model", "string", "The model. May be absent if one of its kind is served."};
-  const HttpContent file = Image(kBytesType);
-  HttpOperation completions = Post(kOpenAi, "/v1/completions", "openai_completions",
-                                   "Continues prompts; with `stream`, by server-sent events.", "Completion");
-  completions.requests = {{.type = "CompletionRequest"}};
-  completions.answers.push_back({.media_type = "text/event-stream", .type = "string"});
-  HttpOperation embeddings = Post(kOpenAi, "/v1/embeddings", "openai_embeddings", "Embeds texts.", "EmbeddingList");
-  embeddings.requests = {{.type = "EmbeddingsRequest"}};
-  HttpOperation tokenize = Post(kTokenizerTag, "/tokenize", "tokenize", "Converts a text to token ids.", "Tokens");
-  tokenize.requests = {{.type = "TokenizeRequest"}};
-  HttpOperation detokenize =
-      Post(kTokenizerTag, "/detokenize", "detokenize", "Converts token ids to their text.", "DecodedText");
-  detokenize.requests = {{.type = "DetokenizeRequest"}};
-  HttpOperation predict =
-      Post(kClassifiers, "/predict", "predict",
-           "Classifies texts or images, as Text Embeddings Inference classifies texts.", kPredictionsType);
-  predict.requests = {{.type = "PredictRequest"}, file};
-  predict.parameters = {model};
-  HttpOperation embed =
-      Post(kClassifiers, "/embed", "embed", "Embeds texts, as Text Embeddings Inference does.", "[[number]]");
-  embed.requests = {{.type = "EmbedRequest"}};
-  embed.parameters = {model};
-  HttpOperation classify =
-      Post(kClassifiers, "/classify", "classify",
-           "Classifies an image: the body, the file of a form, or a text in base64.", "ImageClassification");
-  classify.requests = {file,
-                       Image("image/jpeg"),
-                       Image("image/png"),
-                       Image("image/webp"),
-                       {.media_type = kFormType, .type = "ImageForm"},
-                       {.type = "PredictRequest"}};
-  classify.parameters = {model, {"top_k", "integer", "How many classes; 5 by default."}};
-  for (HttpOperation* const one : {&predict, &embed, &classify}) one->errors = &kProblems;
-
-  HttpOperation models =
-      Get(kOpenAi, "/v1/models", "openai_models", "The models that the caller may use.", "ModelList");
-  HttpOperation named = Get(kOpenAi, "/v1/models/{model}", "openai_model", "One model.", "Model");
-  named.parameters = {{"model", "string", "Its name."}};
-  HttpOperation info = Get(kTokenizerTag, "/tokenizer_info", "tokenizer_info",
-                           "The tokenizer of a language model, as vLLM describes it.", "TokenizerInfo");
-  info.parameters = {model};
-  return {.operations = {models, named, completions, embeddings, info, tokenize, detokenize, predict, embed, classify},
-          .schemas = Schemas()};
 }
 
 }  // namespace longshort::server
