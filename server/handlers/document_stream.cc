@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "core/requests/token_stream.h"
 #include "core/schedule/refusal.h"
 #include "server/handlers/scatter_gather.h"
 
@@ -19,6 +20,10 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
 // An answer with so many bytes is made by the pool, and its result is charged to the client until then.
 constexpr int64_t kLargeBytes = 64 << 10;
+// Of a held document, beside its tokens.
+constexpr int64_t kBytesOfHeld = 256;
+
+int64_t BytesOf(const TextToScore& text) { return kBytesOfHeld + text.tokens() * core::TokenStream::kTokenBytes; }
 
 }  // namespace
 
@@ -126,8 +131,7 @@ absl::Status DocumentStream::HoldResult(PendingAnswer& pending) const {
   return absl::OkStatus();
 }
 
-DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const absl::Status& status,
-                                                     int64_t ends_before) {
+DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, absl::Status& status, int64_t ends_before) {
   const std::optional<core::Refusal> refusal = core::GetRefusal(status);
   {
     const MutexLock lock(mutex_);
@@ -135,6 +139,11 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
     if (dropped_ || !absl::IsResourceExhausted(status)) return Refused::kAnswered;
     if (engine_ends_ != ends_before) return Refused::kAgain;  // a document ended meanwhile
     if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
+    document.memory = record_.MemoryShare();
+    if (absl::Status memory = core::Hold(BytesOf(document.text), document.memory); !memory.ok()) {
+      status = std::move(memory);
+      return Refused::kAnswered;
+    }
     held_.push_back(std::move(document));
     const absl::Duration wait = refusal.value_or(core::Refusal()).retry_after;
     retry_time_ = MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry);
@@ -143,11 +152,23 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
   return Refused::kHeld;
 }
 
+void DocumentStream::Retry() {
+  {
+    const MutexLock lock(mutex_);
+    if (held_.empty()) return;
+    if (BytesOf(held_.front().text) >= kLargeBytes) {  // the engine gets a copy, which takes time
+      return record_.RunInPool([this, keep = sink_.Keep()] { Submit(TakeHeld()); });
+    }
+  }
+  Submit(TakeHeld());
+}
+
 std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
   const MutexLock lock(mutex_);
   if (held_.empty()) return std::nullopt;
   std::optional<Document> first = std::move(held_.front());
   held_.pop_front();
+  first->memory = {};
   return first;
 }
 

@@ -51,7 +51,7 @@ class DocumentStream final {
 
   // Takes the next document, one at a time. An invalid document is answered with its error. Errors end the call.
   absl::Status Take(const StreamedText& message);
-  void Retry() { Submit(TakeHeld()); }
+  void Retry();
   // An answer, for which `answer_bytes` were reserved, was written or lost.
   void Written(int64_t answer_bytes);
   // The call ends with an error: removes held documents.
@@ -78,6 +78,7 @@ class DocumentStream final {
   struct Document {
     PendingAnswer pending;
     TextToScore text;
+    Budget::Share memory = {};  // of the text, while it is held
   };
 
   absl::Status Open(const ScoreStreamOptions& options);
@@ -86,9 +87,10 @@ class DocumentStream final {
   void Submit(std::optional<Document> document);
   // Charges the client for the document's result, if it may be large. Errors: as core::Hold.
   absl::Status HoldResult(PendingAnswer& pending) const;
-  // What to do with a document that the engine has refused: submit it again at once, hold it, or answer it.
+  // What to do with a document that the engine has refused with `status`: submit it again at once, hold it, or answer
+  // it. To hold it takes memory; if there is none, that becomes the status.
   enum class Refused { kAgain, kHeld, kAnswered };
-  Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);
+  Refused AfterRefusal(Document& document, absl::Status& status, int64_t ends_before);
   // Removes and returns the first of held_, if any.
   std::optional<Document> TakeHeld();
   void Ended(const PendingAnswer& pending, absl::StatusOr<ScoredText> scored);

@@ -126,7 +126,9 @@ void FromGrpc(gpr_log_func_args* line) {
   // Invalid headers are also a client's error, and a client can send any number of them. The line cannot name the
   // client: gRPC passes a place in its source and a text, no connection, and any of its threads may do a connection's
   // work. The line of a call that fails does (server/call/call_record.cc).
-  const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
+  // So is a name for which there is no certificate (SNI).
+  const bool from_client = absl::StartsWith(line->message, "Error parsing metadata") ||
+                           absl::StartsWith(line->message, "No match found for server name");
   target.load()->LogLimited(absl::StrCat(line->file, ":", line->line), MonotonicNow(),
                             from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
                             {{"error", std::string(line->message)}});

@@ -39,6 +39,14 @@ async def pipelined_in_turns(target: Target) -> None:
                 target.seen[f"status {await connection.answer()}"] += 1
 
 
+async def after_the_end(target: Target) -> None:
+    """The server has answered and reads on, so that the client gets the answer."""
+    async with target.by_http() as connection:
+        await connection.send(b"no request\r\n\r\n")
+        while True:
+            await connection.send(bytes(1 << 20))
+
+
 HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
 
 CLIENTS = {
@@ -47,6 +55,7 @@ CLIENTS = {
     "fields": (16, flood(HEAD + b"A:b\r\n" * 3_200 + b"\r\n")),
     "long paths": (16, flood(b"GET /v1/" + b"%61" * 5_300 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")),
     "pipelined": (32, pipelined),
+    "after the end": (4, after_the_end),
     "pipelined in turns": (500, pipelined_in_turns),
     "openapi": (16, flood(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")),
 }

@@ -93,7 +93,7 @@ ATTACKS = {
     "GETs of other sites": Attack("cross_site_get", (), "peer"),
     "many names": Attack("many_ids", (), "peer", most_queued=1024),
     "busy thread of HTTP": Attack(
-        "io_thread", ("metrics", "tokenize", "fields", "long paths", "pipelined", "openapi"), "peer"
+        "io_thread", ("metrics", "tokenize", "fields", "long paths", "pipelined", "after the end", "openapi"), "peer"
     ),
     "many connections of HTTP": Attack("io_thread", ("pipelined in turns",), "peer"),
     "clients that leave": Attack("leavers", attacker="peer"),

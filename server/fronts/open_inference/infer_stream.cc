@@ -35,6 +35,7 @@ class InferStream final : public CallWork {
     auto note = [this](const std::shared_ptr<StreamedRequest>& has_news)
                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { NoteAnswers(has_news); };
     const auto request = std::make_shared<StreamedRequest>(call_.shared_from_this(), ++requests_, std::move(note));
+    LS_RETURN_IF_ERROR(request->Hold());
     {
       const MutexLock lock(call_.mutex());
       in_work_.insert(request);

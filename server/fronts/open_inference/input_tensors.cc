@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -106,18 +107,20 @@ absl::StatusOr<InputTensors> InputTensors::Read(const inference::ModelInferReque
                       absl::StrCat(request.inputs_size(), ", as many as inputs, or none"));
   }
   InputTensors tensors(raw);
+  std::set<std::string_view> names;
   for (int i = 0; i < request.inputs_size(); ++i) {
     const std::string_view bytes = raw ? std::string_view(request.raw_input_contents(i)) : std::string_view();
-    LS_ASSIGN_OR_RETURN(Input input, tensors.ReadInput(request.inputs(i), bytes));
+    const Tensor& tensor = request.inputs(i);
+    if (!names.insert(tensor.name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()), " occurs twice; send it once"));
+    }
+    LS_ASSIGN_OR_RETURN(Input input, tensors.ReadInput(tensor, bytes));
     tensors.inputs_.push_back(input);
   }
   return tensors;
 }
 
 absl::StatusOr<InputTensors::Input> InputTensors::ReadInput(const Tensor& tensor, std::string_view raw) {
-  if (Has(tensor.name())) {
-    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()), " occurs twice; send it once"));
-  }
   if (raw_ && tensor.has_contents() && TypedElements(tensor.contents()) > 0) {
     return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()),
                                                    " has contents, but the request has raw_input_contents; all inputs "

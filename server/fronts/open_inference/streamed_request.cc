@@ -75,6 +75,12 @@ StreamedRequest::StreamedRequest(std::shared_ptr<Call> stream, int64_t number, N
       record_(stream_->record(), kStreamedRequestNames,
               absl::StrCat(stream_->record().engine_context().id, "-", number)) {}
 
+absl::Status StreamedRequest::Hold() {
+  constexpr int64_t kBytes = 4 << 10;  // measured: with the error of a request that was refused
+  memory_ = record_.MemoryShare();
+  return core::Hold(kBytes, memory_);
+}
+
 absl::Status StreamedRequest::Plan(inference::ModelInferRequest request) {
   // An error's answer repeats them. Longer ones are invalid.
   id_ = request.id().substr(0, kMaxRequestIdBytes);

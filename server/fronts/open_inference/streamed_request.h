@@ -88,6 +88,9 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
     return finished_;
   }
 
+  // Charges the client for the request, for as long as it exists. Errors: as core::Hold.
+  absl::Status Hold();
+
   // Used by the stream: whether the request is in its list of requests with answers.
   bool noted = false;
 
@@ -107,6 +110,7 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   const std::shared_ptr<Call> stream_;
   const NoteAnswers note_answers_;
   CallRecord record_;
+  Budget::Share memory_;
   std::string id_;
   std::string model_;
 

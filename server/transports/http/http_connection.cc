@@ -154,6 +154,7 @@ awaitable<void> HttpConnection::ReadAhead() {
         at_end_ = !co_await stream_.Discard();
         changed_.cancel();
         if (at_end_) co_return;
+        co_await Turn();  // otherwise others would wait for as long as more comes
       } else if (const size_t most = ReadAheadBytes(); received_.size() < most) {
         at_end_ = !co_await stream_.Read(received_, most);
         changed_.cancel();

@@ -48,9 +48,9 @@ std::shared_ptr<SSL_CTX> MakeTlsContext(const TlsWatch& tls) {
   if (context == nullptr) return nullptr;
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // clients keep their sessions, as tickets
   if (tls.current()->asks_clients()) {
     // A client could resume a session that began before its certificate was revoked.
-    SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(context.get(), 0);
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);

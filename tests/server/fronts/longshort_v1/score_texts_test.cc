@@ -256,6 +256,32 @@ TEST_F(ScoreTextsTest, ADocumentIsHeldUntilTheStreamsDeadline) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
 }
 
+TEST_F(ScoreTextsTest, AHeldDocumentTakesMemoryOfTheClient) {
+  speaker_->on_submit = [](int) { return FullForNow(absl::Hours(1)); };
+  const std::shared_ptr<Budget> all = environment_->message_memory->all();
+  const auto await = [&all](int64_t held) {
+    for (const absl::Time end = absl::Now() + absl::Seconds(20); all->held() < held && absl::Now() < end;) {
+      std::this_thread::yield();
+    }
+    EXPECT_GE(all->held(), held);
+  };
+  constexpr int64_t kBytesOfHeld = 200 * 4;
+  const auto stream = Open();
+  await(1);
+  const int64_t of_call = all->held();
+  Budget::Share others(all);
+  others.SetAmount(all->capacity() - of_call - 2 * kBytesOfHeld);  // a client leaves half of what is left
+  ASSERT_TRUE(stream->Write(First(1, std::string(200, 'x'), "speaker")));
+  v1::ScoreTextsResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_EQ(answer.error().code(), static_cast<int>(absl::StatusCode::kResourceExhausted)) << answer.DebugString();
+  others.SetAmount(0);
+  ASSERT_TRUE(stream->Write(Message(2, std::string(200, 'x'))));
+  await(of_call + kBytesOfHeld);
+  context_.TryCancel();
+  stream->Finish();
+}
+
 TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForHeldDocuments) {
   absl::Notification refused;
   engine_->on_submit = [&refused](int) {

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "core/schedule/refusal.h"
 #include "tests/server/fronts/open_inference/open_inference_fixture.h"
 
@@ -77,6 +79,28 @@ TEST_F(StreamInferTest, AGenerationIsStreamedAndItsEndIsMarked) {
   EXPECT_EQ(answer.parameters().at("generated_tokens").int64_param(), 2);
   EXPECT_EQ(answer.outputs(1).contents().bytes_contents(0), "stop");
   EXPECT_TRUE(Close().ok());
+}
+
+TEST_F(StreamInferTest, ARequestTakesMemoryOfTheClientUntilItsAnswerIsRead) {
+  environment_->message_memory = MessageBudgets(72 << 10);
+  const std::shared_ptr<Budget>& all = environment_->message_memory->all();
+  Open();
+  Send(Prompt(), "a");
+  const auto first = speaker_->TakeGenerations(1)[0].listener;
+  const int64_t with_one = all->held();
+  Send(Prompt(), "b");
+  speaker_->TakeGenerations(1)[0].listener->OnFinished(absl::OkStatus(), Summary(1));
+  EXPECT_GE(all->held(), with_one + 4096);
+  EXPECT_THAT(ReadLine(), StartsWith("b"));
+  for (int i = 0; i < 20'000 && all->held() > with_one; ++i) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(all->held(), with_one);
+  Send(Prompt(), "c");
+  const auto third = speaker_->TakeGenerations(1)[0];
+  Send(Prompt(), "one too many");
+  for (int i = 0; i < 20'000 && !*third.request.context.cancelled; ++i) absl::SleepFor(absl::Milliseconds(1));
+  for (const auto& one : {first, third.listener}) one->OnFinished(absl::CancelledError(""), core::GenerationSummary());
+  for (ModelStreamInferResponse none; stream_->Read(&none);) continue;
+  EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 TEST_F(StreamInferTest, AnEmptyFinalAnswerComesIfItIsAskedFor) {
