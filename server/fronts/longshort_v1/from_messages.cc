@@ -123,7 +123,7 @@ StreamedText FromMessage(const v1::ScoreTextsRequest& message) {
   return streamed;
 }
 
-ClassifyCall FromMessage(v1::ClassifyImageRequest message) {
+ClassifyCall FromMessage(v1::ClassifyImageRequest& message) {
   ClassifyCall call{.model = FromMessage(message.model()),
                     .options = {.top_k = message.top_k(), .all_logits = message.all_logits()}};
   call.images.reserve(message.images_size());

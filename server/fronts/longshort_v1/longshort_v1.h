@@ -31,8 +31,8 @@ ImageInput FromMessage(v1::Image message);
 
 ScoreCall FromMessage(const v1::ScoreTextRequest& message);
 StreamedText FromMessage(const v1::ScoreTextsRequest& message);
-ClassifyCall FromMessage(v1::ClassifyImageRequest message);
-// The call views the texts, and holds the images.
+// These calls hold the images, which they take from the message.
+ClassifyCall FromMessage(v1::ClassifyImageRequest& message);
 EmbedCall FromMessage(v1::EmbedRequest& message);
 GenerateCall FromMessage(const v1::GenerateRequest& message);
 TokenizeCall FromMessage(const v1::TokenizeRequest& message);

@@ -35,10 +35,14 @@ absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
   return ToMessage(*std::move(result));
 }
 
-// A callback that answers with a result's message.
-template <typename Message>
-auto AnsweringWith(const Answerer<Message>& answer) {
-  return Answering(answer, [](auto result) { return MessageOf<Message>(std::move(result)); });
+// A row for a handler of server/handlers, whose call and result these messages stand for.
+template <typename Request, typename Response, typename Handle>
+Rpc Inferring(const char* method, Handle handle) {
+  return AnswerLater<Request, Response>(
+      Named(method, Scope::kInfer), [handle](CallRecord& record, Request request, const Answerer<Response>& answer) {
+        return handle(record, FromMessage(request),
+                      Answering(answer, [](auto result) { return MessageOf<Response>(std::move(result)); }));
+      });
 }
 
 absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::ListModelsRequest& /*request*/) {
@@ -68,28 +72,13 @@ absl::StatusOr<v1::Model> GetModel(CallRecord& record, const v1::GetModelRequest
 
 std::vector<Rpc> LongshortV1Rpcs() {
   return {
-      AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
-          Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
-          [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
-            return ScoreText(record, FromMessage(request), AnsweringWith(answer));
-          }),
+      Inferring<v1::ScoreTextRequest, v1::ScoreTextResponse>("longshort.v1.Inference/ScoreText", ScoreText),
       Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(
           Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),
-      AnswerLater<v1::ClassifyImageRequest, v1::ClassifyImageResponse>(
-          Named("longshort.v1.Inference/ClassifyImage", Scope::kInfer),
-          [](CallRecord& record, v1::ClassifyImageRequest request, const auto& answer) {
-            return ClassifyImages(record, FromMessage(std::move(request)), AnsweringWith(answer));
-          }),
-      AnswerLater<v1::EmbedRequest, v1::EmbedResponse>(
-          Named("longshort.v1.Inference/Embed", Scope::kInfer),
-          [](CallRecord& record, v1::EmbedRequest request, const auto& answer) {
-            return Embed(record, FromMessage(request), AnsweringWith(answer));
-          }),
-      AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
-          Named("longshort.v1.Inference/Generate", Scope::kInfer),
-          [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {
-            return Generate(record, FromMessage(request), AnsweringWith(answer));
-          }),
+      Inferring<v1::ClassifyImageRequest, v1::ClassifyImageResponse>("longshort.v1.Inference/ClassifyImage",
+                                                                     ClassifyImages),
+      Inferring<v1::EmbedRequest, v1::EmbedResponse>("longshort.v1.Inference/Embed", Embed),
+      Inferring<v1::GenerateRequest, v1::GenerateResponse>("longshort.v1.Inference/Generate", Generate),
       Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(
           Named("longshort.v1.Inference/GenerateStream", Scope::kInfer), RpcKind::kServerStream, MakeGenerateStream),
       SideEffectFree(AnswerAtOnce<v1::TokenizeRequest, v1::TokenizeResponse>(

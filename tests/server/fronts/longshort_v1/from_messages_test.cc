@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "server/fronts/longshort_v1/longshort_v1.h"
@@ -111,7 +110,7 @@ TEST(FromMessages, AnImageIsMovedAndLastsAsLongAsItsInput) {
   message.add_images()->set_encoded(std::string(1000, 'x'));
   message.add_images()->set_encoded(std::string(1000, 'y'));
   const char* bytes = message.images(0).encoded().data();
-  ClassifyCall call = FromMessage(std::move(message));
+  ClassifyCall call = FromMessage(message);
   ASSERT_EQ(call.images.size(), 2U);
   EXPECT_EQ(std::get<std::string_view>(call.images[0].content).data(), bytes);
   EXPECT_NEAR(static_cast<double>(call.images[0].bytes), 1000, 10);

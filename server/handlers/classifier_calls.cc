@@ -1,19 +1,49 @@
-#include "server/handlers/image_items.h"
+// Classification of images, and embedding of texts or images: each image of a call is an engine request.
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "core/registry/served_model.h"
+#include "core/requests/classifier_engine.h"
+#include "models/classifier.h"
+#include "server/call/call_record.h"
 #include "server/calls/call_names.h"
+#include "server/calls/call_parts.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/item_answer.h"
 #include "server/handlers/scatter_gather.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort::server {
 namespace {
+
+// One result for each image, in request order. An error concerns its image only.
+using ImageResults = std::vector<absl::StatusOr<core::ItemResult>>;
+
+// What `convert` makes of each result. Errors stay as they are.
+template <typename Convert>
+auto ConvertEach(ImageResults images, Convert convert) {
+  std::vector<absl::StatusOr<std::invoke_result_t<Convert, core::ItemResult>>> converted;
+  converted.reserve(images.size());
+  for (absl::StatusOr<core::ItemResult>& image : images) {
+    if (image.ok()) {
+      converted.emplace_back(convert(*std::move(image)));
+    } else {
+      converted.emplace_back(image.status());
+    }
+  }
+  return converted;
+}
 
 // Rough cost of decoding and resizing. Only the relation between calls matters.
 constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
@@ -121,8 +151,7 @@ std::vector<ReadableImage> ReadImages(CallRecord& record, const core::ServedClas
   return readable;
 }
 
-}  // namespace
-
+// Errors: FAILED_PRECONDITION if the model takes no images; INVALID_ARGUMENT if their number is out of range.
 absl::Status CheckImages(const CallRecord& record, const core::ServedClassifier& model, size_t count) {
   const CallNames& names = record.names();
   if (model.preprocessor == nullptr) {
@@ -133,6 +162,8 @@ absl::Status CheckImages(const CallRecord& record, const core::ServedClassifier&
                          std::min(record.environment().limits.images, model.max_items));
 }
 
+// Computes `output` of each image. `done` holds `record`. It is called once, at once or later, on any thread.
+// REQUIRES: CheckImages succeeded.
 void RunImages(CallRecord& record, std::shared_ptr<const core::ServedClassifier> model, std::vector<ImageInput> images,
                models::ClassifierOutput output, std::function<void(absl::StatusOr<ImageResults>)> done) {
   ImageResults results(images.size(), absl::UnknownError("not run yet"));
@@ -151,6 +182,57 @@ void RunImages(CallRecord& record, std::shared_ptr<const core::ServedClassifier>
     return model->engine->Classify(std::move(image.request), std::make_shared<ImageListener>(parts, image.index));
   });
 }
+
+using Done = std::function<void(absl::StatusOr<EmbedResult>)>;
+
+absl::Status CheckNotSet(const char* field, bool set, const CallNames& names, const char* because) {
+  if (!set) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(names.Of(field), " is set; it must be unset, because the model takes ", because));
+}
+
+absl::Status EmbedTexts(CallRecord& record, const std::shared_ptr<const core::ServedClassifier>& model, EmbedCall call,
+                        Done done) {
+  LS_RETURN_IF_ERROR(CheckNotSet("images", !call.images.empty(), record.names(), "texts"));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const TextScorer> scorer,
+                      MakeEmbeddingScorer(model, call.options, record.names()));
+  ScoreCall texts;
+  texts.texts = std::move(call.texts);
+  texts.second_texts = std::move(call.second_texts);
+  return RunTexts(record, texts, scorer, model->max_items, ScoreResult(),
+                  [done = std::move(done)](absl::StatusOr<ScoreResult> scored) {
+                    if (!scored.ok()) return done(scored.status());
+                    EmbedResult result{.embeddings = {}, .usage = scored->usage, .model = std::move(scored->model)};
+                    for (ScoredText& text : scored->texts) {
+                      result.embeddings.emplace_back(std::get<Embedding>(std::move(text.result)));
+                    }
+                    done(std::move(result));
+                  });
+}
+
+absl::Status EmbedImages(CallRecord& record, const std::shared_ptr<const core::ServedClassifier>& model, EmbedCall call,
+                         Done done) {
+  const CallNames& names = record.names();
+  LS_RETURN_IF_ERROR(CheckNotSet("inputs", !call.texts.empty(), names, "images"));
+  LS_RETURN_IF_ERROR(CheckNotSet("second_inputs", !call.second_texts.empty(), names, "images"));
+  LS_RETURN_IF_ERROR(CheckNotSet("truncate", call.options.truncate, names, "images"));
+  LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
+  LS_ASSIGN_OR_RETURN(const models::ClassifierOutput output, OutputOf(call.options.pooling, model->info, names));
+  const auto count = static_cast<int64_t>(call.images.size());
+  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, names));
+  LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxEmbeddingBytes(model->info)));
+  RunImages(
+      record, model, std::move(call.images), output,
+      [&record, normalize = call.options.normalize, done = std::move(done)](absl::StatusOr<ImageResults> images) {
+        if (!images.ok()) return done(images.status());
+        const auto embed = [normalize](core::ItemResult one) { return EmbeddingOf(std::move(one), normalize); };
+        done(EmbedResult{
+            .embeddings = ConvertEach(*std::move(images), embed), .usage = {}, .model = record.answering_model()});
+      });
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                             std::function<void(absl::StatusOr<ClassifyResult>)> done) {
@@ -172,6 +254,13 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                                   .classifier = model});
             });
   return absl::OkStatus();
+}
+
+absl::Status Embed(CallRecord& record, EmbedCall call, Done done) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model, record.FindClassifier(call.model));
+  record.CountIn(model->statistics, kEmbeddingOperation);
+  const bool texts = model->info.input == models::ClassifierInput::kText;
+  return (texts ? EmbedTexts : EmbedImages)(record, model, std::move(call), std::move(done));
 }
 
 }  // namespace longshort::server
