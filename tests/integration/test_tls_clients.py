@@ -273,7 +273,7 @@ def test_a_server_that_refuses_http2_is_named(folder: Path) -> None:
 def test_the_usual_slips_are_explained(server: Server) -> None:
     hint = "HTTP/1.1, as a server's HTTP port does: give the port of gRPC"
     assert hint in likely_cause(client(server.http_port))
-    for scheme in ("http", "https", "grpc", "grpcs", "GRPC"):
+    for scheme in ("http", "https", "grpc", "grpcs", "GRPC", "tcp"):
         expected = f"it must be HOST:PORT of gRPC, by default port 8500, without {scheme.lower()}://"
         encrypts = scheme in ("https", "grpcs")
         for run in (client, load):
@@ -283,6 +283,12 @@ def test_the_usual_slips_are_explained(server: Server) -> None:
         with pytest.raises(ValueError, match=expected) as refused:
             longshort.Client(f"{scheme}://127.0.0.1:{server.grpc_port}")
         assert ("; to encrypt give tls=True or tls_ca" in str(refused.value)) == encrypts
+    for address in ("localhost", "8500", ":8500", "::1:8500", "[::1]", "127.0.0.1:", "127.0.0.1:65536", "a:8500/v1"):
+        expected = f"the server {address} is not HOST:PORT with a port from 1 to 65535"
+        done = subprocess.run([CLIENT, f"--server={address}", "models"], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and expected in done.stderr, done.stderr
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            longshort.Client(address)
     assert client(server.grpc_port, host="dns:///127.0.0.1").returncode == 0
     with longshort.Client(f"127.0.0.1:{server.http_port}") as wrong, pytest.raises(longshort.Unavailable) as error:
         wrong.models()
