@@ -160,7 +160,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, names));
+  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, record.max_answer_bytes(), names));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxBytes(answer, model->info)));
 
   RunImages(record, model, std::move(call.images), OutputOf(answer),
