@@ -133,6 +133,8 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
     assert own == texts
     with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match='must be "softmax" or "none" for model single'):
         client.text_classification("a", model=f"{address}/predict?model=single", function_to_apply="sigmoid")
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="candidate_labels is not supported"):
+        client.zero_shot_classification("a", ["b", "c"], model=f"{address}/predict?model=single")
     file = tmp_path / "image.png"
     file.write_bytes(images.png(images.some_pixels(3)))
     for image in (file, file.read_bytes()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import re
 import socket
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import longshort
 import pytest
 
 from integration.certificates import DAY, Authority, tls_options, write_at_once, write_pairs
-from integration.server_process import BINARY, Server
+from integration.server_process import BINARY, ROOT, Server
 
 CLIENT = BINARY.with_name("longshort")
 LOAD = BINARY.with_name("longshort-load")
@@ -97,6 +98,25 @@ def test_the_server_s_certificate_is_not_right(
             client(server.grpc_port, trusted)
         )
         assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
+
+
+def test_a_throw_away_certificate_is_for_the_names_that_are_given(repository: Path, tmp_path: Path) -> None:
+    make = [ROOT / "deploy/throw-away-certificates", tmp_path / "made"]
+    subprocess.run([*make, "model.example.org", "192.0.2.7", "2001:db8::7"], check=True)
+    for wrong in ("localhost:8600", "https://model.example.org", ""):
+        done = subprocess.run([*make, wrong], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and f"'{wrong}' is not a host name or an IP address" in done.stderr
+    pair = (f"--tls-certificate={tmp_path}/made/server.pem", f"--tls-key={tmp_path}/made/server.key")
+    with Server(repository, tmp_path, *pair, trusted=(tmp_path / "made/ca.pem").read_bytes()) as server:
+        trusted = f"--tls-ca={tmp_path}/made/ca.pem"
+        for name in ("127.0.0.1", "model.example.org", "192.0.2.7", "2001:db8::7"):
+            done = client(server.grpc_port, trusted, f"--tls-server-name={name}")
+            assert done.returncode == 0, done.stderr
+        context = ssl.create_default_context(cafile=tmp_path / "made/ca.pem")
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python 3.13 does by default
+        address = ("127.0.0.1", server.http_port)
+        with socket.create_connection(address) as opened, context.wrap_socket(opened, server_hostname="192.0.2.7"):
+            pass
 
 
 def test_a_certificate_that_is_out_of_date(folder: Path, tmp_path: Path, authority: Authority) -> None:
