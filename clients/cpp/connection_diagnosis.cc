@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/pem_files.h"
 #include "clients/cpp/connection_options.h"
@@ -39,11 +40,12 @@ struct Address {
   std::string port;
 };
 
-// Parses "host:port" or "[host]:port". Returns an empty host for any other form.
-Address AddressOf(const std::string& server) {
+// Parses "host:port" or "[host]:port", also behind "dns:" or "dns:///". Returns an empty host for any other form.
+Address AddressOf(absl::string_view server) {
+  if (absl::ConsumePrefix(&server, "dns:")) absl::ConsumePrefix(&server, "///");
   const size_t colon = server.rfind(':');
-  if (colon == std::string::npos || absl::StrContains(server, "/")) return {};
-  Address address = {.host = server.substr(0, colon), .port = server.substr(colon + 1)};
+  if (colon == absl::string_view::npos || absl::StrContains(server, "/")) return {};
+  Address address = {.host = std::string(server.substr(0, colon)), .port = std::string(server.substr(colon + 1))};
   const bool bracketed = address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
   if (bracketed) return {.host = address.host.substr(1, address.host.size() - 2), .port = address.port};
   return absl::StrContains(address.host, ":") ? Address() : address;

@@ -1,12 +1,16 @@
 #include "clients/cpp/connection_options.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -29,16 +33,34 @@ bool IsThisMachine(absl::string_view server) {
   return host == "localhost" || (is_number && absl::StartsWith(host, "127."));
 }
 
+// gRPC would connect to port 443 of an address without a port.
+bool IsHostAndPort(absl::string_view server) {
+  const size_t colon = server.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view host = server.substr(0, colon), port = server.substr(colon + 1);
+  const bool is_bracketed = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  uint32_t number = 0;
+  return (is_bracketed || !absl::StrContains(host, ':')) && port.size() <= 5 &&
+         std::all_of(port.begin(), port.end(), absl::ascii_isdigit) && absl::SimpleAtoi(port, &number) && number > 0 &&
+         number <= std::numeric_limits<uint16_t>::max();
+}
+
 absl::Status CheckServer(const std::string& server) {
   if (server.empty()) return absl::InvalidArgumentError("--server is empty; it must be HOST:PORT");
-  for (const absl::string_view scheme : {"http://", "https://", "grpc://", "grpcs://"}) {
-    if (!absl::StartsWithIgnoreCase(server, scheme)) continue;
-    const bool encrypts = scheme == "https://" || scheme == "grpcs://";
+  constexpr absl::string_view kOfGrpc[] = {"dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:"};
+  const auto begins = [&server](absl::string_view scheme) { return absl::StartsWith(server, scheme); };
+  if (std::any_of(std::begin(kOfGrpc), std::end(kOfGrpc), begins)) return absl::OkStatus();
+  if (const size_t end = server.find("://"); end != std::string::npos) {
+    const std::string scheme = absl::AsciiStrToLower(server.substr(0, end));
+    const bool encrypts = scheme == "https" || scheme == "grpcs";
     return absl::InvalidArgumentError(absl::StrCat("the server is \"", absl::CHexEscape(server),
                                                    "\"; it must be HOST:PORT of gRPC, by default port 8500, without ",
-                                                   scheme, encrypts ? "; to encrypt give --tls or --tls-ca" : ""));
+                                                   absl::CHexEscape(scheme), "://",
+                                                   encrypts ? "; to encrypt give --tls or --tls-ca" : ""));
   }
-  return absl::OkStatus();
+  if (IsHostAndPort(server)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the server ", absl::CHexEscape(server), " is not HOST:PORT with a port from 1 to 65535"));
 }
 
 absl::Status CheckToken(const ConnectionOptions& options) {

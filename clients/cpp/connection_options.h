@@ -53,7 +53,8 @@ struct ClientCredentials {
 };
 
 // Reads the files of the options. Errors: INVALID_ARGUMENT naming the option, its value and the problem, including a
-// URL as the server, an expired certificate and a token that would be sent unencrypted to another machine.
+// server that is a URL or has no port, an expired certificate and a token that would be sent unencrypted to another
+// machine.
 absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options);
 
 // Connects to the server with these options and explains what fails, where gRPC only reports "Socket closed": the port

@@ -27,7 +27,7 @@ int OwnThreads();
 // Ends the calling thread's team, if it has one. The next piece of work creates a new one, at about 10 us per thread.
 void ReleaseThreads();
 
-// Makes LibTorch run calls of this thread without other threads while the object lives. For loading.
+// Makes LibTorch run calls of this thread without other threads while the object lives. For loading and training.
 class OneThread final {
  public:
   OneThread();

@@ -25,26 +25,29 @@ namespace {
 
 using Decompositions = std::map<std::string, std::pair<std::string, std::string>, std::less<>>;
 
-// A mark that follows a letter, and pairs of a letter and the one character that letter and mark can also be written
-// as. File names of macOS have letters and marks, most keyboards write the one character.
-struct MarkedLetters {
+// A mark, and pairs: a character, and the one character that it and the mark can also be written as. Without a mark,
+// two characters of which Unicode keeps the second for compatibility. The table has each canonical decomposition of
+// Unicode 14 except those of Korean syllables and Chinese compatibility ideographs.
+struct MarkedCharacters {
   std::string_view mark, pairs;
 };
 
 // clang-format off
-constexpr MarkedLetters kMarkedLetters[] = {
-    {"\u0300", "AÀEÈIÌOÒUÙaàeèiìoòuùÜǛüǜNǸnǹЕЀИЍеѐиѝĒḔēḕŌṐōṑWẀwẁÂẦâầĂẰăằÊỀêềÔỒôồƠỜơờƯỪưừYỲyỳἀἂἁἃἈἊἉἋἐἒἑἓἘἚἙἛἠἢἡἣ"
-     "ἨἪἩἫἰἲἱἳἸἺἹἻὀὂὁὃὈὊὉὋὐὒὑὓὙὛὠὢὡὣὨὪὩὫαὰεὲηὴιὶοὸυὺωὼΑᾺΕῈΗῊ᾿῍ϊῒΙῚ῾῝ϋῢΥῪ¨῭ΟῸΩῺ"},
-    {"\u0301", "AÁEÉIÍOÓUÚYÝaáeéiíoóuúyýCĆcćLĹlĺNŃnńRŔrŕSŚsśZŹzźÜǗüǘGǴgǵÅǺåǻÆǼæǽØǾøǿ̈̈́¨΅ΑΆΕΈΗΉΙΊΟΌΥΎΩΏϊΐαάεέηήιί"
-     "ϋΰοόυύωώϒϓГЃКЌгѓкќÇḈçḉĒḖēḗÏḮïḯKḰkḱMḾmḿÕṌõṍŌṒōṓPṔpṕŨṸũṹWẂwẃÂẤâấĂẮăắÊẾêếÔỐôốƠỚơớƯỨưứἀἄἁἅἈἌἉἍἐἔἑἕἘἜ"
-     "ἙἝἠἤἡἥἨἬἩἭἰἴἱἵἸἼἹἽὀὄὁὅὈὌὉὍὐὔὑὕὙὝὠὤὡὥὨὬὩὭ᾿῎῾῞"},
+constexpr MarkedCharacters kMarkedCharacters[] = {
+    {"", "\u0300\u0340\u0301\u0341\u0313\u0343ʹʹ;;··άάέέήήίίόόύύώώΆΆιιΈΈΉΉΐΐΊΊΰΰΎΎ΅΅``ΌΌΏΏ´´\u2002\u2000\u2003\u2001"
+     "ΩΩKKÅÅ〈〈〉〉"},
+    {"\u0300", "AÀEÈIÌOÒUÙaàeèiìoòuùÜǛüǜNǸnǹЕЀИЍеѐиѝĒḔēḕŌṐōṑWẀwẁÂẦâầĂẰăằÊỀêềÔỒôồƠỜơờƯỪưừYỲyỳἀἂἁἃἈἊἉἋἐἒἑἓἘἚἙἛἠἢἡἣἨἪἩἫ"
+     "ἰἲἱἳἸἺἹἻὀὂὁὃὈὊὉὋὐὒὑὓὙὛὠὢὡὣὨὪὩὫαὰεὲηὴιὶοὸυὺωὼΑᾺΕῈΗῊ᾿῍ϊῒΙῚ῾῝ϋῢΥῪ¨῭ΟῸΩῺ"},
+    {"\u0301", "AÁEÉIÍOÓUÚYÝaáeéiíoóuúyýCĆcćLĹlĺNŃnńRŔrŕSŚsśZŹzźÜǗüǘGǴgǵÅǺåǻÆǼæǽØǾøǿ\u0308\u0344¨΅ΑΆΕΈΗΉΙΊΟΌΥΎΩΏϊΐαά"
+     "εέηήιίϋΰοόυύωώϒϓГЃКЌгѓкќÇḈçḉĒḖēḗÏḮïḯKḰkḱMḾmḿÕṌõṍŌṒōṓPṔpṕŨṸũṹWẂwẃÂẤâấĂẮăắÊẾêếÔỐôốƠỚơớƯỨưứἀἄἁἅἈἌἉἍἐἔἑἕἘἜἙἝἠἤἡἥἨἬ"
+     "ἩἭἰἴἱἵἸἼἹἽὀὄὁὅὈὌὉὍὐὔὑὕὙὝὠὤὡὥὨὬὩὭ᾿῎῾῞"},
     {"\u0302", "AÂEÊIÎOÔUÛaâeêiîoôuûCĈcĉGĜgĝHĤhĥJĴjĵSŜsŝWŴwŵYŶyŷZẐzẑẠẬạậẸỆẹệỌỘọộ"},
     {"\u0303", "AÃNÑOÕaãnñoõIĨiĩUŨuũVṼvṽÂẪâẫĂẴăẵEẼeẽÊỄêễÔỖôỗƠỠơỡƯỮưữYỸyỹ"},
     {"\u0304", "AĀaāEĒeēIĪiīOŌoōUŪuūÜǕüǖÄǞäǟȦǠȧǡÆǢæǣǪǬǫǭÖȪöȫÕȬõȭȮȰȯȱYȲyȳИӢиӣУӮуӯGḠgḡḶḸḷḹṚṜṛṝαᾱΑᾹιῑΙῙυῡΥῩ"},
     {"\u0306", "AĂaăEĔeĕGĞgğIĬiĭOŎoŏUŬuŭУЎИЙийуўЖӁжӂАӐаӑЕӖеӗȨḜȩḝẠẶạặαᾰΑᾸιῐΙῘυῠΥῨ"},
     {"\u0307", "CĊcċEĖeėGĠgġIİZŻzżAȦaȧOȮoȯBḂbḃDḊdḋFḞfḟHḢhḣMṀmṁNṄnṅPṖpṗRṘrṙSṠsṡŚṤśṥŠṦšṧṢṨṣṩTṪtṫWẆwẇXẊxẋYẎyẏſẛ"},
-    {"\u0308", "AÄEËIÏOÖUÜaäeëiïoöuüyÿYŸΙΪΥΫιϊυϋϒϔЕЁІЇеёіїАӒаӓӘӚәӛЖӜжӝЗӞзӟИӤиӥОӦоӧӨӪөӫЭӬэӭУӰуӱЧӴчӵЫӸыӹHḦhḧÕṎõṏŪṺ"
-     "ūṻWẄwẅXẌxẍtẗ"},
+    {"\u0308", "AÄEËIÏOÖUÜaäeëiïoöuüyÿYŸΙΪΥΫιϊυϋϒϔЕЁІЇеёіїАӒаӓӘӚәӛЖӜжӝЗӞзӟИӤиӥОӦоӧӨӪөӫЭӬэӭУӰуӱЧӴчӵЫӸыӹHḦhḧÕṎõṏŪṺūṻWẄ"
+     "wẅXẌxẍtẗ"},
     {"\u0309", "AẢaảÂẨâẩĂẲăẳEẺeẻÊỂêểIỈiỉOỎoỏÔỔôổƠỞơởUỦuủƯỬưửYỶyỷ"},
     {"\u030a", "AÅaåUŮuůwẘyẙ"},
     {"\u030b", "OŐoőUŰuűУӲуӳ"},
@@ -55,21 +58,77 @@ constexpr MarkedLetters kMarkedLetters[] = {
     {"\u0314", "αἁΑἉεἑΕἙηἡΗἩιἱΙἹοὁΟὉυὑΥὙωὡΩὩρῥΡῬ"},
     {"\u031b", "OƠoơUƯuư"},
     {"\u0323", "BḄbḅDḌdḍHḤhḥKḲkḳLḶlḷMṂmṃNṆnṇRṚrṛSṢsṣTṬtṭVṾvṿWẈwẉZẒzẓAẠaạEẸeẹIỊiịOỌoọƠỢơợUỤuụƯỰưựYỴyỵ"},
+    {"\u0324", "UṲuṳ"},
+    {"\u0325", "AḀaḁ"},
     {"\u0326", "SȘsșTȚtț"},
     {"\u0327", "CÇcçGĢgģKĶkķLĻlļNŅnņRŖrŗSŞsşTŢtţEȨeȩDḐdḑHḨhḩ"},
     {"\u0328", "AĄaąEĘeęIĮiįUŲuųOǪoǫ"},
     {"\u032d", "DḒdḓEḘeḙLḼlḽNṊnṋTṰtṱUṶuṷ"},
+    {"\u032e", "HḪhḫ"},
     {"\u0330", "EḚeḛIḬiḭUṴuṵ"},
     {"\u0331", "BḆbḇDḎdḏKḴkḵLḺlḻNṈnṉRṞrṟTṮtṯZẔzẕhẖ"},
+    {"\u0338", "←↚→↛↔↮⇐⇍⇔⇎⇒⇏∃∄∈∉∋∌∣∤∥∦∼≁≃≄≅≇≈≉=≠≡≢≍≭<≮>≯≤≰≥≱≲≴≳≵≶≸≷≹≺⊀≻⊁⊂⊄⊃⊅⊆⊈⊇⊉⊢⊬⊨⊭⊩⊮⊫⊯≼⋠≽⋡⊑⋢⊒⋣⊲⋪⊳⋫⊴⋬⊵⋭⫝⫝̸"},
     {"\u0342", "ἀἆἁἇἈἎἉἏἠἦἡἧἨἮἩἯἰἶἱἷἸἾἹἿὐὖὑὗὙὟὠὦὡὧὨὮὩὯαᾶ¨῁ηῆ᾿῏ιῖϊῗ῾῟υῦϋῧωῶ"},
-    {"\u0345", "ἀᾀἁᾁἂᾂἃᾃἄᾄἅᾅἆᾆἇᾇἈᾈἉᾉἊᾊἋᾋἌᾌἍᾍἎᾎἏᾏἠᾐἡᾑἢᾒἣᾓἤᾔἥᾕἦᾖἧᾗἨᾘἩᾙἪᾚἫᾛἬᾜἭᾝἮᾞἯᾟὠᾠὡᾡὢᾢὣᾣὤᾤὥᾥὦᾦὧᾧὨᾨὩᾩὪᾪὫᾫὬᾬὭᾭὮᾮὯᾯ"
-     "ὰᾲαᾳάᾴᾶᾷΑᾼὴῂηῃήῄῆῇΗῌὼῲωῳώῴῶῷΩῼ"},
-    {"\u0654", "اأوؤيئەۀہۂےۓ"},
+    {"\u0345", "ἀᾀἁᾁἂᾂἃᾃἄᾄἅᾅἆᾆἇᾇἈᾈἉᾉἊᾊἋᾋἌᾌἍᾍἎᾎἏᾏἠᾐἡᾑἢᾒἣᾓἤᾔἥᾕἦᾖἧᾗἨᾘἩᾙἪᾚἫᾛἬᾜἭᾝἮᾞἯᾟὠᾠὡᾡὢᾢὣᾣὤᾤὥᾥὦᾦὧᾧὨᾨὩᾩὪᾪὫᾫὬᾬὭᾭὮᾮὯᾯὰᾲαᾳ"
+     "άᾴᾶᾷΑᾼὴῂηῃήῄῆῇΗῌὼῲωῳώῴῶῷΩῼ"},
+    {"\u05b4", "\u05d9\ufb1d"},
+    {"\u05b7", "\u05f2\ufb1f\u05d0\ufb2e"},
+    {"\u05b8", "\u05d0\ufb2f"},
+    {"\u05b9", "\u05d5\ufb4b"},
+    {"\u05bc", "\u05d0\ufb30\u05d1\ufb31\u05d2\ufb32\u05d3\ufb33\u05d4\ufb34\u05d5\ufb35\u05d6\ufb36\u05d8\ufb38"
+     "\u05d9\ufb39\u05da\ufb3a\u05db\ufb3b\u05dc\ufb3c\u05de\ufb3e\u05e0\ufb40\u05e1\ufb41\u05e3\ufb43\u05e4\ufb44"
+     "\u05e6\ufb46\u05e7\ufb47\u05e8\ufb48\u05e9\ufb49\u05ea\ufb4a"},
+    {"\u05bf", "\u05d1\ufb4c\u05db\ufb4d\u05e4\ufb4e"},
+    {"\u05c1", "\u05e9\ufb2a\ufb49\ufb2c"},
+    {"\u05c2", "\u05e9\ufb2b\ufb49\ufb2d"},
+    {"\u0653", "\u0627\u0622"},
+    {"\u0654", "\u0627\u0623\u0648\u0624\u064a\u0626\u06d5\u06c0\u06c1\u06c2\u06d2\u06d3"},
+    {"\u0655", "\u0627\u0625"},
     {"\u093c", "नऩरऱळऴकक़खख़गग़जज़डड़ढढ़फफ़यय़"},
+    {"\u09bc", "ডড়ঢঢ়যয়"},
+    {"\u09be", "\u09c7\u09cb"},
+    {"\u09d7", "\u09c7\u09cc"},
     {"\u0a3c", "ਲਲ਼ਸਸ਼ਖਖ਼ਗਗ਼ਜਜ਼ਫਫ਼"},
-    {"\u3099", "かがきぎくぐけげこごさざしじすずせぜそぞただちぢつづてでとどはばひびふぶへべほぼうゔゝゞカガキギ"
-     "クグケゲコゴサザシジスズセゼソゾタダチヂツヅテデトドハバヒビフブヘベホボウヴワヷヰヸヱヹヲヺヽヾ"},
+    {"\u0b3c", "ଡଡ଼ଢଢ଼"},
+    {"\u0b3e", "\u0b47\u0b4b"},
+    {"\u0b56", "\u0b47\u0b48"},
+    {"\u0b57", "\u0b47\u0b4c"},
+    {"\u0bbe", "\u0bc6\u0bca\u0bc7\u0bcb"},
+    {"\u0bd7", "ஒஔ\u0bc6\u0bcc"},
+    {"\u0c56", "\u0c46\u0c48"},
+    {"\u0cc2", "\u0cc6\u0cca"},
+    {"\u0cd5", "\u0cbf\u0cc0\u0cc6\u0cc7\u0cca\u0ccb"},
+    {"\u0cd6", "\u0cc6\u0cc8"},
+    {"\u0d3e", "\u0d46\u0d4a\u0d47\u0d4b"},
+    {"\u0d57", "\u0d46\u0d4c"},
+    {"\u0dca", "\u0dd9\u0dda\u0ddc\u0ddd"},
+    {"\u0dcf", "\u0dd9\u0ddc"},
+    {"\u0ddf", "\u0dd9\u0dde"},
+    {"\u0f72", "\u0f71\u0f73"},
+    {"\u0f74", "\u0f71\u0f75"},
+    {"\u0f80", "\u0fb2\u0f76\u0fb3\u0f78\u0f71\u0f81"},
+    {"\u0fb5", "ཀཀྵ\u0f90\u0fb9"},
+    {"\u0fb7", "གགྷཌཌྷདདྷབབྷཛཛྷ\u0f92\u0f93\u0f9c\u0f9d\u0fa1\u0fa2\u0fa6\u0fa7\u0fab\u0fac"},
+    {"\u102e", "ဥဦ"},
+    {"\u1b35", "ᬅᬆᬇᬈᬉᬊᬋᬌᬍᬎᬑᬒ\u1b3a\u1b3b\u1b3c\u1b3d\u1b3e\u1b40\u1b3f\u1b41\u1b42\u1b43"},
+    {"\u3099", "かがきぎくぐけげこごさざしじすずせぜそぞただちぢつづてでとどはばひびふぶへべほぼうゔゝゞカガキギクグ"
+     "ケゲコゴサザシジスズセゼソゾタダチヂツヅテデトドハバヒビフブヘベホボウヴワヷヰヸヱヹヲヺヽヾ"},
     {"\u309a", "はぱひぴふぷへぺほぽハパヒピフプヘペホポ"},
+    {"\U000110ba", "𑂙𑂚𑂛𑂜𑂥𑂫"},
+    {"\U00011127", "\U00011131\U0001112e\U00011132\U0001112f"},
+    {"\U0001133e", "\U00011347\U0001134b"},
+    {"\U00011357", "\U00011347\U0001134c"},
+    {"\U000114b0", "\U000114b9\U000114bc"},
+    {"\U000114ba", "\U000114b9\U000114bb"},
+    {"\U000114bd", "\U000114b9\U000114be"},
+    {"\U000115af", "\U000115b8\U000115ba\U000115b9\U000115bb"},
+    {"\U00011930", "\U00011935\U00011938"},
+    {"\U0001d165", "𝅗𝅗𝅥𝅘𝅘𝅥𝆹𝆹𝅥𝆺𝆺𝅥"},
+    {"\U0001d16e", "𝅘𝅥𝅘𝅥𝅮𝆹𝅥𝆹𝅥𝅮𝆺𝅥𝆺𝅥𝅮"},
+    {"\U0001d16f", "𝅘𝅥𝅘𝅥𝅯𝆹𝅥𝆹𝅥𝅯𝆺𝅥𝆺𝅥𝅯"},
+    {"\U0001d170", "𝅘𝅥𝅘𝅥𝅰"},
+    {"\U0001d171", "𝅘𝅥𝅘𝅥𝅱"},
+    {"\U0001d172", "𝅘𝅥𝅘𝅥𝅲"},
 };
 // clang-format on
 
@@ -83,10 +142,10 @@ std::vector<std::string> CharactersOf(std::string_view text) {
   return characters;
 }
 
-// The parts of each character in kMarkedLetters, the mark last.
+// The parts of each character in kMarkedCharacters, the mark last.
 Decompositions AllDecompositions() {
   Decompositions all;
-  for (const auto& [mark, pairs] : kMarkedLetters) {
+  for (const auto& [mark, pairs] : kMarkedCharacters) {
     const std::vector<std::string> characters = CharactersOf(pairs);
     for (size_t i = 0; i + 1 < characters.size(); i += 2) all[characters[i + 1]] = {characters[i], std::string(mark)};
   }
@@ -97,7 +156,7 @@ Decompositions AllDecompositions() {
 void Decompose(const std::string& character, const Decompositions& all, std::vector<std::string>& parts) {
   if (const auto found = all.find(character); found != all.end()) {
     Decompose(found->second.first, all, parts);
-    parts.push_back(found->second.second);
+    if (!found->second.second.empty()) parts.push_back(found->second.second);
     return;
   }
   constexpr char32_t kFirst = 0xAC00, kSyllables = 11172, kVowels = 21, kEnds = 28;
@@ -113,8 +172,8 @@ void Decompose(const std::string& character, const Decompositions& all, std::vec
 }
 
 bool IsMark(const std::string& character) {
-  return std::any_of(std::begin(kMarkedLetters), std::end(kMarkedLetters),
-                     [&](const MarkedLetters& one) { return one.mark == character; });
+  static const LazyRE2 kMark = {R"(\pM)"};
+  return character.size() > 1 && RE2::FullMatch(character, *kMark);
 }
 
 // A label without characters that have parts, and with the marks of each letter in one order.

@@ -6,7 +6,6 @@
 #include <system_error>
 #include <vector>
 
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/thread_variables.h"
@@ -25,7 +24,6 @@ constexpr const char kHelp[] =
     "longshort-train COMMAND --help prints a command's options. longshort-train --version prints the version.\n";
 
 absl::Status Run(std::vector<std::string> arguments) {
-  at::set_num_threads(1);  // each shard uses one thread
   for (const std::string& variable : RemovedThreadVariables()) {
     absl::FPrintF(stderr, "longshort-train: ignores the environment's %s, which would bind or limit its threads\n",
                   variable);

@@ -40,7 +40,8 @@ absl::Status TrainModel(const RunOptions& options, const ModelRun& run) {
   }
   absl::FPrintF(stderr, "%s", run.data_report);
   try {
-    const KeptMemory memory;  // each step needs what the last one has freed
+    const OneThread one_thread;  // of each shard
+    const KeptMemory memory;     // each step needs what the last one has freed
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingTask> task, run.make_task());
     LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, run.settings, run.units, *task));
     if (!result.done) return absl::OkStatus();

@@ -17,25 +17,33 @@ namespace {
 struct DataTypeRow {
   DataType type;
   std::string_view name;
-  int64_t bytes;
+  int64_t bits;
 };
 
-constexpr std::array<DataTypeRow, 15> kDataTypes = {{
-    {DataType::kBool, "BOOL", 1},
-    {DataType::kU8, "U8", 1},
-    {DataType::kI8, "I8", 1},
-    {DataType::kF8E4M3, "F8_E4M3", 1},
-    {DataType::kF8E5M2, "F8_E5M2", 1},
-    {DataType::kU16, "U16", 2},
-    {DataType::kI16, "I16", 2},
-    {DataType::kF16, "F16", 2},
-    {DataType::kBF16, "BF16", 2},
-    {DataType::kU32, "U32", 4},
-    {DataType::kI32, "I32", 4},
-    {DataType::kF32, "F32", 4},
-    {DataType::kU64, "U64", 8},
-    {DataType::kI64, "I64", 8},
-    {DataType::kF64, "F64", 8},
+// The types of safetensors 0.8.
+constexpr std::array<DataTypeRow, 22> kDataTypes = {{
+    {DataType::kBool, "BOOL", 8},
+    {DataType::kF4, "F4", 4},
+    {DataType::kF6E2M3, "F6_E2M3", 6},
+    {DataType::kF6E3M2, "F6_E3M2", 6},
+    {DataType::kU8, "U8", 8},
+    {DataType::kI8, "I8", 8},
+    {DataType::kF8E4M3, "F8_E4M3", 8},
+    {DataType::kF8E5M2, "F8_E5M2", 8},
+    {DataType::kF8E8M0, "F8_E8M0", 8},
+    {DataType::kF8E4M3Fnuz, "F8_E4M3FNUZ", 8},
+    {DataType::kF8E5M2Fnuz, "F8_E5M2FNUZ", 8},
+    {DataType::kU16, "U16", 16},
+    {DataType::kI16, "I16", 16},
+    {DataType::kF16, "F16", 16},
+    {DataType::kBF16, "BF16", 16},
+    {DataType::kU32, "U32", 32},
+    {DataType::kI32, "I32", 32},
+    {DataType::kF32, "F32", 32},
+    {DataType::kU64, "U64", 64},
+    {DataType::kI64, "I64", 64},
+    {DataType::kF64, "F64", 64},
+    {DataType::kC64, "C64", 64},
 }};
 
 constexpr size_t kLengthBytes = 8;
@@ -110,17 +118,16 @@ class EntryReader final {
   // end - begin must match shape and type.
   static absl::Status CheckLength(const Entry& entry) {
     const std::string shape = absl::StrFormat("[%s] of %s", absl::StrJoin(entry.shape, ","), DataTypeName(entry.type));
-    const std::optional<int64_t> elements = ElementCount(entry.shape);
-    int64_t bytes = 0;
-    if (!elements || __builtin_mul_overflow(*elements, DataTypeBytes(entry.type), &bytes)) {
-      return Wrong(absl::StrFormat("shape %s is more than 2^63-1 bytes", QuoteForMessage(shape)));
+    const std::optional<int64_t> bytes = TensorBytes(entry.shape, entry.type);
+    if (!bytes.has_value()) {
+      return Wrong(absl::StrFormat("shape %s is more than 2^63-1 bits, or ends within a byte", QuoteForMessage(shape)));
     }
     if (entry.begin > entry.end) {
       return Wrong(absl::StrFormat("data_offsets [%d,%d] end before they begin", entry.begin, entry.end));
     }
-    if (entry.end - entry.begin != bytes) {
+    if (entry.end - entry.begin != *bytes) {
       return Wrong(absl::StrFormat("data_offsets [%d,%d] span %d bytes, but shape %s takes %d", entry.begin, entry.end,
-                                   entry.end - entry.begin, QuoteForMessage(shape), bytes));
+                                   entry.end - entry.begin, QuoteForMessage(shape), *bytes));
     }
     return absl::OkStatus();
   }
@@ -203,7 +210,12 @@ absl::Status Prefixed(const std::string& prefix, const absl::Status& status) {
 
 std::string_view DataTypeName(DataType type) { return RowOf(type).name; }
 
-int64_t DataTypeBytes(DataType type) { return RowOf(type).bytes; }
+int64_t DataTypeBits(DataType type) { return RowOf(type).bits; }
+
+bool IsBufferType(DataType type) {
+  const char first = DataTypeName(type).front();
+  return type == DataType::kBool || first == 'I' || first == 'U';
+}
 
 std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape) {
   int64_t count = 1;
@@ -215,6 +227,16 @@ std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape) {
   }
   if (overflow) return std::nullopt;
   return count;
+}
+
+std::optional<int64_t> TensorBytes(absl::Span<const int64_t> shape, DataType type) {
+  constexpr int64_t kByte = 8;
+  const std::optional<int64_t> elements = ElementCount(shape);
+  int64_t bits = 0;
+  if (!elements || __builtin_mul_overflow(*elements, DataTypeBits(type), &bits) || bits % kByte != 0) {
+    return std::nullopt;
+  }
+  return bits / kByte;
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, std::function<bool()> stop_requested) {
@@ -262,7 +284,7 @@ absl::Status SafetensorsFile::ReadHeader() {
 
 int64_t SafetensorsFile::Elements() const {
   int64_t elements = 0;
-  for (const auto& [name, tensor] : tensors_) elements += tensor.bytes / DataTypeBytes(tensor.type);
+  for (const auto& [name, tensor] : tensors_) elements += ElementCount(tensor.shape).value();
   return elements;
 }
 

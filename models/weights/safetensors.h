@@ -29,16 +29,43 @@
 
 namespace longshort::models {
 
-enum class DataType { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kU16, kI16, kF16, kBF16, kU32, kI32, kF32, kU64, kI64, kF64 };
+enum class DataType {
+  kBool,
+  kF4,
+  kF6E2M3,
+  kF6E3M2,
+  kU8,
+  kI8,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kF8E4M3Fnuz,
+  kF8E5M2Fnuz,
+  kU16,
+  kI16,
+  kF16,
+  kBF16,
+  kU32,
+  kI32,
+  kF32,
+  kU64,
+  kI64,
+  kF64,
+  kC64,
+};
 
 // The format's name of a type: "F32".
 std::string_view DataTypeName(DataType type);
-// Bytes of one element.
-int64_t DataTypeBytes(DataType type);
+// Bits of one element.
+int64_t DataTypeBits(DataType type);
+// Whether it is a type of integers or booleans: a module's counters, indices and masks, never its weights.
+bool IsBufferType(DataType type);
 
 // Number of elements of a tensor of this shape (1 for a scalar), or nullopt if a dimension is negative or the product
 // exceeds int64.
 std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape);
+// Bytes of such a tensor, or nullopt if they exceed int64 or end within a byte.
+std::optional<int64_t> TensorBytes(absl::Span<const int64_t> shape, DataType type);
 
 // The type, shape and position of a tensor in the file.
 struct StoredTensor {

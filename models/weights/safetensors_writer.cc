@@ -13,10 +13,7 @@ namespace {
 
 absl::Status CheckTensor(const NamedTensor& tensor) {
   if (tensor.name == "__metadata__") return absl::InvalidArgumentError("no tensor can be named '__metadata__'");
-  const std::optional<int64_t> elements = ElementCount(tensor.shape);
-  int64_t bytes = 0;
-  if (!elements || __builtin_mul_overflow(*elements, DataTypeBytes(tensor.type), &bytes) ||
-      bytes != static_cast<int64_t>(tensor.data.size())) {
+  if (TensorBytes(tensor.shape, tensor.type) != static_cast<int64_t>(tensor.data.size())) {
     return absl::InvalidArgumentError(absl::StrFormat("tensor %s: %d bytes do not match its shape",
                                                       QuoteForMessage(tensor.name), tensor.data.size()));
   }
@@ -40,7 +37,7 @@ absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTen
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return DataTypeBytes(a->type) > DataTypeBytes(b->type);
+    return DataTypeBits(a->type) > DataTypeBits(b->type);
   });
 
   nlohmann::json header = nlohmann::json::object();

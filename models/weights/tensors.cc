@@ -94,7 +94,7 @@ absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorSh
     }
   }
   for (const auto& [name, tensor] : file.tensors()) {
-    if (known.count(name) == 0) return wrong(name, "is unknown");
+    if (known.count(name) == 0 && !IsBufferType(tensor.type)) return wrong(name, "is unknown");
   }
   return absl::OkStatus();
 }
@@ -105,7 +105,7 @@ absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tens
   if (!IsFloatType(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrFormat("type %s is not F32, F16 or BF16", DataTypeName(tensor.type)));
   }
-  const auto elements = static_cast<size_t>(tensor.bytes / DataTypeBytes(tensor.type));
+  const auto elements = static_cast<size_t>(ElementCount(tensor.shape).value());
   if (values.size() != elements) {
     return absl::InvalidArgumentError(absl::StrFormat("%d elements, but space for %d", elements, values.size()));
   }

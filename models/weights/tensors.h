@@ -45,7 +45,8 @@ class TensorList final {
 // Number of trained elements of all tensors.
 int64_t CountParameters(absl::Span<const TensorShape> tensors);
 
-// Checks that the file contains exactly these tensors, each with its shape and with type F32, F16 or BF16.
+// Checks that the file contains these tensors, each with its shape and with type F32, F16 or BF16, and no others except
+// those of a buffer's type.
 // Errors: INVALID_ARGUMENT naming the file and a tensor that is missing or unknown, or has a wrong shape or type.
 absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorShape> expected);
 

@@ -31,6 +31,10 @@
 
 namespace longshort::server {
 
+// Limits of the bytes of an answer's classes and logits, embeddings, or pieces and places of tokens. A gRPC client
+// accepts 4 MiB by default. By HTTP, clients have no limit, and 2,048 embeddings of 4,096 numbers fit.
+inline constexpr int64_t kGrpcAnswerBytes = int64_t{3} << 20, kHttpAnswerBytes = int64_t{33} << 20;
+
 // The caller and the deadline, as read from the call's metadata.
 struct CallOrigin {
   // Valid whatever `status` is. The client is the unverified name that the caller gives itself.
@@ -39,6 +43,7 @@ struct CallOrigin {
   std::string peer;
   // The size of the call's metadata, which gRPC keeps as long as the call.
   int64_t metadata_bytes = 0;
+  int64_t answer_bytes = kGrpcAnswerBytes;
   // Proof of the caller's identity.
   Credentials credentials;
   TraceOrigin trace;
@@ -92,6 +97,8 @@ class CallRecord {
 
   const CallEnvironment& environment() const { return environment_; }
   const CallNames& names() const { return names_; }
+  // kGrpcAnswerBytes or kHttpAnswerBytes.
+  int64_t max_answer_bytes() const { return max_answer_bytes_; }
   // For the engine: id, client, priority, deadline, and the flags of Cancel() and PauseAbove().
   const core::RequestContext& engine_context() const { return engine_context_; }
   // Set a priority, or shorten the deadline to `longest` after the call's arrival, as the call's message says. Call
@@ -167,6 +174,7 @@ class CallRecord {
   core::RequestContext engine_context_;
   TracedCall trace_;
   const std::string peer_;
+  const int64_t max_answer_bytes_;
   UnreadAnswers::Account answers_;
   absl::Status origin_status_;
   Credentials credentials_;  // cleared by Admit: secrets are not kept longer than needed

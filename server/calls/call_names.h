@@ -35,9 +35,6 @@ struct FieldVocabulary {
   const char* image_kinds = "";
   // The RPC for requests whose answer is too long for a unary call.
   const char* streaming_rpc = "";
-  // Limit of the bytes of an answer's classes and logits, embeddings, or pieces and places of tokens. The default keeps
-  // the answer below the 4 MiB that gRPC clients accept.
-  int64_t answer_bytes = int64_t{3} << 20;
 };
 
 // A group of RPCs that a credential allows.
@@ -76,7 +73,6 @@ class CallNames final {
 
   const char* text_kinds() const { return vocabulary_->text_kinds; }
   const char* image_kinds() const { return vocabulary_->image_kinds; }
-  int64_t answer_bytes() const { return vocabulary_->answer_bytes; }
   std::string Of(const FieldPath& path) const { return vocabulary_->name_of(path); }
   std::string Of(std::string_view field) const { return Of(FieldPath{.field = field}); }
   std::string Of(std::string_view field, int64_t index) const { return Of(FieldPath{.field = field, .index = index}); }

@@ -219,7 +219,7 @@ absl::Status EmbedImages(CallRecord& record, const std::shared_ptr<const core::S
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const models::ClassifierOutput output, OutputOf(call.options.pooling, model->info, names));
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, names));
+  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, record.max_answer_bytes()));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxEmbeddingBytes(model->info)));
   RunImages(
       record, model, std::move(call.images), output,
@@ -242,7 +242,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, names));
+  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, record.max_answer_bytes(), names));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxBytes(answer, model->info)));
 
   RunImages(record, model, std::move(call.images), OutputOf(answer),

@@ -170,8 +170,8 @@ class ClassScorer final : public ClassifierScorer {
       : ClassifierScorer(model, OutputOf(classes), model->info.documents == 2, truncate, names), classes_(classes) {}
 
   int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * MaxBytes(classes_, info()); }
-  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/) const override {
-    return server::CheckAnswerFits(classes_, info(), texts, names());
+  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/, int64_t max_bytes) const override {
+    return server::CheckAnswerFits(classes_, info(), texts, max_bytes, names());
   }
 
  private:
@@ -191,8 +191,8 @@ class EmbeddingScorer final : public ClassifierScorer {
       : ClassifierScorer(std::move(model), output, false, options.truncate, names), normalize_(options.normalize) {}
 
   int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * MaxEmbeddingBytes(info()); }
-  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/) const override {
-    return CheckEmbeddingsFit(info(), texts, names());
+  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/, int64_t max_bytes) const override {
+    return CheckEmbeddingsFit(info(), texts, max_bytes);
   }
 
  private:

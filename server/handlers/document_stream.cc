@@ -91,7 +91,7 @@ absl::Status DocumentStream::Open(const ScoreStreamOptions& options) {
 
 absl::StatusOr<TextToScore> DocumentStream::Read(const StreamedText& message) const {
   LS_ASSIGN_OR_RETURN(TextToScore text, scorer_->Read(message.text, message.second_text, std::nullopt));
-  LS_RETURN_IF_ERROR(scorer_->CheckAnswerFits(1, text.tokens()));
+  LS_RETURN_IF_ERROR(scorer_->CheckAnswerFits(1, text.tokens(), record_.max_answer_bytes()));
   return text;
 }
 

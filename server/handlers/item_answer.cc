@@ -61,21 +61,21 @@ int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info)
 }
 
 absl::Status CheckAnswerBytes(absl::FunctionRef<std::string()> field, int64_t items, int64_t item_bytes,
-                              const CallNames& names) {
-  const int64_t most = names.answer_bytes() / item_bytes;
+                              int64_t max_bytes) {
+  const int64_t most = max_bytes / item_bytes;
   if (items <= most) return absl::OkStatus();
   return FieldError(field(), items * item_bytes,
-                    absl::StrCat("in [0, ", names.answer_bytes(), "]",
+                    absl::StrCat("in [0, ", max_bytes, "]",
                                  most == 0 ? "" : absl::StrCat(": send at most ", most, " items in one call")));
 }
 
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
-                             const CallNames& names) {
+                             int64_t max_bytes, const CallNames& names) {
   const auto name = [&] {
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
                         names.Of("all_logits"), answer.features ? ", features" : "", ", times items)");
   };
-  return CheckAnswerBytes(name, items, MaxBytes(answer, info), names);
+  return CheckAnswerBytes(name, items, MaxBytes(answer, info), max_bytes);
 }
 
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info) {
@@ -143,9 +143,9 @@ int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info) {
   return kEmbeddingBytes + info.width * static_cast<int64_t>(sizeof(float));
 }
 
-absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names) {
+absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, int64_t max_bytes) {
   const auto name = [&] { return absl::StrCat("number of bytes to return (", info.width, " numbers, times items)"); };
-  return CheckAnswerBytes(name, items, MaxEmbeddingBytes(info), names);
+  return CheckAnswerBytes(name, items, MaxEmbeddingBytes(info), max_bytes);
 }
 
 Embedding EmbeddingOf(core::ItemResult result, bool normalize) {

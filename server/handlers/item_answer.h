@@ -27,16 +27,16 @@ absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const 
 // What the model computes for this answer.
 models::ClassifierOutput OutputOf(const ClassOptions& answer);
 
-// Whether `items` of `item_bytes` each fit into one answer. Errors: INVALID_ARGUMENT naming what `field` makes, the
-// limit, and how many items do.
+// Whether `items` of `item_bytes` each fit into one answer of `max_bytes`. Errors: INVALID_ARGUMENT naming what `field`
+// makes, the limit, and how many items do.
 absl::Status CheckAnswerBytes(absl::FunctionRef<std::string()> field, int64_t items, int64_t item_bytes,
-                              const CallNames& names);
+                              int64_t max_bytes);
 
 // Upper bound of the wire size of one item's Classification, in every protocol.
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);
-// Errors: INVALID_ARGUMENT if the classes, logits and features of `items` items are too large for one answer.
+// Errors: INVALID_ARGUMENT if the classes, logits and features of `items` items exceed `max_bytes`.
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
-                             const CallNames& names);
+                             int64_t max_bytes, const CallNames& names);
 
 // Converts the logits to the requested answer, with the labels of `info`.
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info);
@@ -52,8 +52,8 @@ absl::StatusOr<models::ClassifierOutput> OutputOf(Pooling pooling, const models:
 
 // Upper bound of the wire size of one Embedding.
 int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info);
-// Errors: INVALID_ARGUMENT if the embeddings of `items` items are too large for one answer.
-absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names);
+// Errors: INVALID_ARGUMENT if the embeddings of `items` items exceed `max_bytes`.
+absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, int64_t max_bytes);
 
 // `normalize`: to length 1, unless all numbers are 0.
 Embedding EmbeddingOf(core::ItemResult result, bool normalize);

@@ -18,8 +18,10 @@
 namespace longshort::server {
 namespace {
 
-absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t max,
-                                                   const CallNames& names) {
+absl::StatusOr<std::vector<TextToScore>> ReadTexts(const CallRecord& record, const ScoreCall& call,
+                                                   const TextScorer& scorer) {
+  const CallNames& names = record.names();
+  const int64_t max = record.environment().limits.inputs;
   const auto count = static_cast<int64_t>(call.texts.size());
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("inputs")); }, count, 1, max));
   const bool pairs = !call.second_texts.empty();
@@ -35,7 +37,7 @@ absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const 
     tokens += text.tokens();
     texts.push_back(std::move(text));
   }
-  LS_RETURN_IF_ERROR(scorer.CheckAnswerFits(count, tokens));
+  LS_RETURN_IF_ERROR(scorer.CheckAnswerFits(count, tokens, record.max_answer_bytes()));
   return texts;
 }
 
@@ -76,9 +78,8 @@ absl::Status CheckSessionOf(const ScoreCall& call, const core::ServedModel& mode
 
 absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shared_ptr<const TextScorer>& scorer,
                       int64_t max_in_queue, ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done) {
-  const CallNames& names = record.names();
   const auto held = std::make_shared<HeldTexts>();
-  LS_ASSIGN_OR_RETURN(held->texts, ReadTexts(call, *scorer, record.environment().limits.inputs, names));
+  LS_ASSIGN_OR_RETURN(held->texts, ReadTexts(record, call, *scorer));
   held->texts.front().session = call.session;
   LS_RETURN_IF_ERROR(TakeSession(record, &held->texts.front().session));
 

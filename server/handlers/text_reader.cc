@@ -96,7 +96,7 @@ absl::StatusOr<TextVocabulary> VocabularyOf(const core::ServedModel& model, cons
 }
 
 // Errors: INVALID_ARGUMENT if the answer may be too large for a client.
-absl::Status CheckAnswerFits(const TokenizeResult& result, const CallNames& names) {
+absl::Status CheckAnswerFits(const TokenizeResult& result, int64_t max_bytes) {
   // An id, its piece's length and, unless ids were sent, four places: at most 3 bytes each.
   const int64_t token_bytes = result.spans.empty() ? 6 : 18;
   int64_t bytes = token_bytes * static_cast<int64_t>(result.ids.size());
@@ -104,7 +104,7 @@ absl::Status CheckAnswerFits(const TokenizeResult& result, const CallNames& name
     for (const int32_t id : result.ids) bytes += static_cast<int64_t>(result.tokenizer->Decode(id).size());
   }
   const auto name = [] { return std::string("number of bytes to return (pieces and places of tokens)"); };
-  return CheckFieldRange(name, bytes, 0, names.answer_bytes());
+  return CheckFieldRange(name, bytes, 0, max_bytes);
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   if (call.text.kind != TextInput::Kind::kIds) {
     LS_ASSIGN_OR_RETURN(result.spans, result.tokenizer->Spans(call.text.text));
   }
-  LS_RETURN_IF_ERROR(CheckAnswerFits(result, record.names()));
+  LS_RETURN_IF_ERROR(CheckAnswerFits(result, record.max_answer_bytes()));
   result.model = record.answering_model();
   return result;
 }

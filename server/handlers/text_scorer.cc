@@ -85,7 +85,7 @@ class LanguageModelScorer final : public TextScorer {
     return texts * kScoreBytes + DescribedTokens(tokens) * kTokenBytes;
   }
 
-  absl::Status CheckAnswerFits(int64_t /*texts*/, int64_t tokens) const override {
+  absl::Status CheckAnswerFits(int64_t /*texts*/, int64_t tokens, int64_t /*max_bytes*/) const override {
     const auto name = [&] {
       return absl::StrCat("number of tokens to return (log-probabilities, times 1 + ", names_.Of("top_alternatives"),
                           ")");

@@ -53,8 +53,8 @@ class TextScorer {
 
   // Upper bound of the answer's bytes for `texts` texts with `tokens` tokens in total.
   virtual int64_t AnswerBytes(int64_t texts, int64_t tokens) const = 0;
-  // Errors: INVALID_ARGUMENT if such an answer does not fit into one message.
-  virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens) const = 0;
+  // Errors: INVALID_ARGUMENT if such an answer does not fit into one of `max_bytes`.
+  virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens, int64_t max_bytes) const = 0;
 
   // On OK `done` is called later, before which this must not be destroyed; on an error, never. Errors:
   // RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.

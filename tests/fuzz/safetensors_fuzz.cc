@@ -25,9 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(tensor.offset >= 8 && tensor.offset + tensor.bytes <= static_cast<int64_t>(size),
             "a tensor lies inside the file");
     Require(file->Find(name) == &tensor, "a tensor is found by its name");
-    std::vector<float> values(static_cast<size_t>(tensor.bytes / models::DataTypeBytes(tensor.type)));
-    Require(values.size() == static_cast<size_t>(*models::ElementCount(tensor.shape)),
-            "a tensor is as long as its shape says");
+    std::vector<float> values(static_cast<size_t>(models::ElementCount(tensor.shape).value()));
+    Require(tensor.bytes == models::TensorBytes(tensor.shape, tensor.type), "a tensor is as long as its shape says");
     Require(models::ReadAsFloat32(*file, tensor, absl::MakeSpan(values)).ok() == models::IsFloatType(tensor.type),
             "floats can be read");
   }

@@ -26,11 +26,13 @@ PICTURE = images.png(images.some_pixels(3))
 
 @dataclass
 class Call:
-    """The request's body, as JSON or as bytes, its parameters, and a call that makes what it needs."""
+    """The request's body, as JSON or as bytes, its parameters, a call that makes what it needs, and fields of the
+    head."""
 
     body: Any = None
     parameters: dict[str, str] = field(default_factory=dict)
     before: tuple[str, Any] | None = None
+    fields: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, server: Server) -> None:
         if self.before is not None:
@@ -131,7 +133,7 @@ def send(server: Server, operation: Operation, call: Call, method: str | None = 
         else:
             query[name] = value
     address = f"http://127.0.0.1:{server.http_port}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
-    headers, body = {}, None
+    headers, body = dict(call.fields), None
     if "requestBody" in operation.described and method is None:
         kinds = list(operation.described["requestBody"]["content"])
         is_json = not isinstance(call.body, bytes) or call.body == b"{"

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import huggingface_hub
 import numpy as np
 import pytest
 
-from integration import classifier_directory, images
+from integration import classifier_directory, expect, images
 from integration.http_calls import post
 from integration.server_process import Server
 
@@ -101,6 +102,24 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     assert post(classifiers, "/classify", padded, "multipart/form-data; boundary=xyz").status == 400
 
 
+def test_by_http_an_answer_may_be_larger_than_grpc_clients_accept(api: SimpleNamespace, tmp_path: Path) -> None:
+    classifier_directory.write_text(tmp_path / "models", "long", 1)
+    labels = [letter * 900 for letter in "abc"]  # 2,048 times take 5.5 MB
+    (tmp_path / "models/long/1/labels.txt").write_text("".join(label + "\n" for label in labels))
+    with Server(tmp_path / "models", tmp_path) as server:
+        texts = [{"text": "abcd"}] * 2048
+        answer = post(server, "/longshort.v1.Inference/ScoreText", {"model": {"name": "long"}, "inputs": texts})
+        assert answer.status == 200, answer.body
+        assert {len(one["classification"]["classes"]) for one in answer.body["classifications"]} == {3}
+        tensor = {"name": "document", "shape": [2048, 1], "datatype": "BYTES", "data": ["abcd"] * 2048}
+        outputs = [{"name": "probabilities", "parameters": {"classification": 3}}]
+        answer = post(server, "/v2/models/long/infer", {"inputs": [tensor], "outputs": outputs})
+        assert answer.status == 200, answer.body
+        request = api.inference.ScoreTextRequest(model={"name": "long"}, inputs=texts)
+        with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "[0, 3145728]: send at most", "items in one call"):
+            api.inference_grpc.InferenceStub(server.channel).ScoreText(request, timeout=60)
+
+
 def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_path: Path) -> None:
     client = huggingface_hub.InferenceClient(token="none")
     address = f"http://127.0.0.1:{classifiers.http_port}"
@@ -114,6 +133,8 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
     assert own == texts
     with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match='must be "softmax" or "none" for model single'):
         client.text_classification("a", model=f"{address}/predict?model=single", function_to_apply="sigmoid")
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="candidate_labels is not supported"):
+        client.zero_shot_classification("a", ["b", "c"], model=f"{address}/predict?model=single")
     file = tmp_path / "image.png"
     file.write_bytes(images.png(images.some_pixels(3)))
     for image in (file, file.read_bytes()):

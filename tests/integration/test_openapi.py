@@ -19,7 +19,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from integration import classifier_directory, model_directory, tokens
-from integration.openapi_calls import CALLS, Call, Document, Operation, check, closed, operations, send
+from integration.openapi_calls import CALLS, PICTURE, Call, Document, Operation, check, closed, operations, send
 from integration.server_process import Server
 
 
@@ -88,6 +88,14 @@ def test_real_answers_are_as_the_document_says(described: Server, strict: Docume
         answer = send(described, one, CALLS[one.id])
         assert answer.status == 200, (one.id, answer)
         check(strict, one, answer)
+
+
+def test_the_list_that_clients_of_hugging_face_get_is_described(described: Server, strict: Document) -> None:
+    classify = next(one for one in operations(strict) if one.id == "classify")
+    call = Call(PICTURE, CALLS["classify"].parameters, fields={"user-agent": "unknown/None; hf_hub/1.2.3"})
+    answer = send(described, classify, call)
+    assert [set(one) for one in json.loads(answer.content)] == [{"label", "score"}] * 2
+    check(strict, classify, answer)
 
 
 def test_real_errors_are_as_the_document_says(described: Server, strict: Document) -> None:

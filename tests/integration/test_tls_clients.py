@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import re
 import socket
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import longshort
 import pytest
 
 from integration.certificates import DAY, Authority, tls_options, write_at_once, write_pairs
-from integration.server_process import BINARY, Server
+from integration.server_process import BINARY, ROOT, Server
 
 CLIENT = BINARY.with_name("longshort")
 LOAD = BINARY.with_name("longshort-load")
@@ -97,6 +98,25 @@ def test_the_server_s_certificate_is_not_right(
             client(server.grpc_port, trusted)
         )
         assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
+
+
+def test_a_throw_away_certificate_is_for_the_names_that_are_given(repository: Path, tmp_path: Path) -> None:
+    make = [ROOT / "deploy/throw-away-certificates", tmp_path / "made"]
+    subprocess.run([*make, "model.example.org", "192.0.2.7", "2001:db8::7"], check=True)
+    for wrong in ("localhost:8600", "https://model.example.org", ""):
+        done = subprocess.run([*make, wrong], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and f"'{wrong}' is not a host name or an IP address" in done.stderr
+    pair = (f"--tls-certificate={tmp_path}/made/server.pem", f"--tls-key={tmp_path}/made/server.key")
+    with Server(repository, tmp_path, *pair, trusted=(tmp_path / "made/ca.pem").read_bytes()) as server:
+        trusted = f"--tls-ca={tmp_path}/made/ca.pem"
+        for name in ("127.0.0.1", "model.example.org", "192.0.2.7", "2001:db8::7"):
+            done = client(server.grpc_port, trusted, f"--tls-server-name={name}")
+            assert done.returncode == 0, done.stderr
+        context = ssl.create_default_context(cafile=tmp_path / "made/ca.pem")
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python 3.13 does by default
+        address = ("127.0.0.1", server.http_port)
+        with socket.create_connection(address) as opened, context.wrap_socket(opened, server_hostname="192.0.2.7"):
+            pass
 
 
 def test_a_certificate_that_is_out_of_date(folder: Path, tmp_path: Path, authority: Authority) -> None:
@@ -273,7 +293,7 @@ def test_a_server_that_refuses_http2_is_named(folder: Path) -> None:
 def test_the_usual_slips_are_explained(server: Server) -> None:
     hint = "HTTP/1.1, as a server's HTTP port does: give the port of gRPC"
     assert hint in likely_cause(client(server.http_port))
-    for scheme in ("http", "https", "grpc", "grpcs", "GRPC"):
+    for scheme in ("http", "https", "grpc", "grpcs", "GRPC", "tcp"):
         expected = f"it must be HOST:PORT of gRPC, by default port 8500, without {scheme.lower()}://"
         encrypts = scheme in ("https", "grpcs")
         for run in (client, load):
@@ -283,6 +303,12 @@ def test_the_usual_slips_are_explained(server: Server) -> None:
         with pytest.raises(ValueError, match=expected) as refused:
             longshort.Client(f"{scheme}://127.0.0.1:{server.grpc_port}")
         assert ("; to encrypt give tls=True or tls_ca" in str(refused.value)) == encrypts
+    for address in ("localhost", "8500", ":8500", "::1:8500", "[::1]", "127.0.0.1:", "127.0.0.1:65536", "a:8500/v1"):
+        expected = f"the server {address} is not HOST:PORT with a port from 1 to 65535"
+        done = subprocess.run([CLIENT, f"--server={address}", "models"], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and expected in done.stderr, done.stderr
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            longshort.Client(address)
     assert client(server.grpc_port, host="dns:///127.0.0.1").returncode == 0
     with longshort.Client(f"127.0.0.1:{server.http_port}") as wrong, pytest.raises(longshort.Unavailable) as error:
         wrong.models()

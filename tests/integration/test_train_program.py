@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,19 @@ def test_data_that_are_not_there_leave_no_folder(tmp_path: Path) -> None:
         why = refusal(command, tmp_path / "mistyped", f"--out={tmp_path}/models/mine/1")
         assert f"{tmp_path}/mistyped: there is no such file or folder to train on" in why
     assert not (tmp_path / "models").exists()
+
+
+def test_labels_that_differ_only_by_normal_form_are_found_whatever_the_character(tmp_path: Path) -> None:
+    characters = [chr(point) for point in range(sys.maxunicode + 1)]
+    apart = [one for one in characters if unicodedata.normalize("NFD", one) != one]
+    apart = [one for one in apart if not unicodedata.name(one).startswith("CJK COMPATIBILITY IDEOGRAPH")]
+    assert len(apart) == 1059 + 11172, "without and with Korean syllables"
+    data, held_out = tmp_path / "data.jsonl", tmp_path / "held_out.jsonl"
+    labels = [f"{ord(one)} {form}" for one in apart for form in (one, unicodedata.normalize("NFD", one))]
+    data.write_text("".join(json.dumps({"label": label, "text": label}) + "\n" for label in labels))
+    held_out.write_text(json.dumps({"label": labels[0], "text": "held out"}) + "\n")
+    why = refusal("text-classifier", data, f"--held-out={held_out}", f"--out={tmp_path}/mine/1")
+    assert f"; {len(apart) - 10} more groups; write them in one form" in why
 
 
 def trained(data: Path, repository: Path, *options: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import string
 import threading
 from collections.abc import Callable, Sequence
@@ -20,6 +21,9 @@ from longshort.version import __version__
 C = TypeVar("C")
 Paths = str | os.PathLike[str] | None
 
+# Of gRPC's addresses that are not HOST:PORT.
+SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
+
 _MAX_TOKEN_BYTES = 4096
 # Pings keep load balancers from forgetting a silent connection, some after 15 s, and detect one that is dead. They are
 # sent in silent calls, and between calls.
@@ -31,7 +35,8 @@ _LONGEST_RECONNECT_MS = 2000
 
 
 def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
-    """Splits "a:1,b:2" into addresses; also accepts a sequence. Raises ValueError if there is none."""
+    """Splits "a:1,b:2" into addresses; also accepts a sequence. Raises ValueError if there is none, or one has no
+    port."""
     if isinstance(server, str):
         # gRPC's ipv4:A,B and ipv6:A,B are one target.
         server = [server] if server.startswith(("ipv4:", "ipv6:")) else server.split(",")
@@ -39,13 +44,24 @@ def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
     if not servers or not all(servers):
         raise ValueError(f"server is {server!r}; it must be HOST:PORT, or several of them")
     for one in servers:
-        scheme = one[: one.find("://") + 3].lower()
-        if scheme in ("http://", "https://", "grpc://", "grpcs://"):
-            encrypt = "; to encrypt give tls=True or tls_ca" if scheme in ("https://", "grpcs://") else ""
-            raise ValueError(
-                f"server is {one!r}; it must be HOST:PORT of gRPC, by default port 8500, without {scheme}{encrypt}"
-            )
+        _check_address(one)
     return servers
+
+
+def _check_address(server: str) -> None:
+    """Raises ValueError for a URL, and for an address without a port: gRPC would connect to port 443, and report no
+    error."""
+    if server.startswith(SCHEMES):
+        return
+    scheme, is_url, _ = server.lower().partition("://")
+    if is_url:
+        encrypt = "; to encrypt give tls=True or tls_ca" if scheme in ("https", "grpcs") else ""
+        raise ValueError(
+            f"server is {server!r}; it must be HOST:PORT of gRPC, by default port 8500, without {scheme}://{encrypt}"
+        )
+    found = re.fullmatch(r"(?:\[[^]]+\]|[^:]+):(\d{1,5})", server)
+    if found is None or not 0 < int(found[1]) < 65536:
+        raise ValueError(f"the server {server} is not HOST:PORT with a port from 1 to 65535")
 
 
 def is_this_machine(server: str) -> bool:

@@ -54,6 +54,9 @@ absl::Status ReadSequences(JsonRequest& json, const JsonView& value, PredictRequ
 absl::Status ReadParameters(JsonRequest& /*json*/, const JsonView& value, PredictRequest& request) {
   if (value.is_absent()) return absl::OkStatus();
   if (!value.is_object()) return value.Wrong("an object");
+  if (!value.At("candidate_labels").is_absent()) {  // of huggingface_hub's zero_shot_classification
+    return absl::InvalidArgumentError("parameters.candidate_labels is not supported: a model has classes of its own");
+  }
   request.has_parameters = true;
   if (const JsonView top_k = value.At("top_k"); !top_k.is_absent()) {
     LS_ASSIGN_OR_RETURN(request.top_k, top_k.Integer());

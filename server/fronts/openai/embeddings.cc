@@ -30,6 +30,9 @@ absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, Embeddings
   return absl::OkStatus();
 }
 
+constexpr RefusedField kDimensions = {"dimensions", "an embedding has as many numbers as the model's last layer"};
+constexpr RefusedField kPromptName = {"prompt_name", "the models have no prompts"};
+
 EmbeddingsField Inputs(std::string_view name) {
   return {{.name = name, .type = kPromptsType, .help = "A text, token ids, or a list of either.", .required = true},
           [](JsonRequest& json, const JsonView& value, EmbeddingsRequest& request) {
@@ -50,7 +53,10 @@ RequestBody<EmbeddingsRequest> MakeEmbeddingsBody() {
                   {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."}, ReadFormat},
                   Inputs("input")},
        .refused = {
-           {"dimensions", "an embedding has as many numbers as the model's last layer"},
+           kDimensions,
+           kPromptName,
+           {"modality", "the inputs are texts; /longshort.v1.Inference/Embed embeds images, too", R"(["text"])"},
+           {"normalize", "the embeddings have length 1; /embed has others, too", "[true]"},
            {"truncate_prompt_tokens",
             "send `truncate` as true, which keeps as many of a text's first tokens as the model reads", "[-1]"}}});
   // Before truncation_direction, which refuses to keep the end, and behind `truncate`.
@@ -67,8 +73,7 @@ RequestBody<EmbeddingsRequest> MakeEmbedBody() {
                   EmbeddingsField::Flag("normalize", "Whether a vector is divided by its length.",
                                         &EmbeddingsRequest::normalize, true),
                   Inputs("inputs")},
-       .refused = {{"dimensions", "an embedding has as many numbers as the model's last layer"},
-                   {"prompt_name", "the models have no prompts"}}});
+       .refused = {kDimensions, kPromptName}});
 }
 
 // The numbers as a JSON list, with as few digits as identify them.

@@ -92,25 +92,16 @@ HttpResponse ErrorAnswer(int http_status, std::string_view message, std::optiona
   return {.status = http_status, .body = DumpJson({{"error", error}}), .content_type = kJsonType};
 }
 
-// 2,048 embeddings of 4,096 numbers. Clients of these protocols have no limit of their own.
-constexpr int64_t kAnswerBytes = int64_t{33} << 20;
-
 }  // namespace
 
 constexpr FieldVocabulary kCompletionsVocabulary = {.name_of = NameOfCompletionsField,
                                                     .text_kinds = "text or token ids",
                                                     .image_kinds = "",
                                                     .streaming_rpc = "`stream`"};
-constexpr FieldVocabulary kEmbeddingsVocabulary = {.name_of = NameOfEmbeddingsField,
-                                                   .text_kinds = "text or token ids",
-                                                   .image_kinds = "",
-                                                   .streaming_rpc = "",
-                                                   .answer_bytes = kAnswerBytes};
-constexpr FieldVocabulary kClassifierVocabulary = {.name_of = NameOfClassifierField,
-                                                   .text_kinds = "text",
-                                                   .image_kinds = "an image file",
-                                                   .streaming_rpc = "",
-                                                   .answer_bytes = kAnswerBytes};
+constexpr FieldVocabulary kEmbeddingsVocabulary = {
+    .name_of = NameOfEmbeddingsField, .text_kinds = "text or token ids", .image_kinds = "", .streaming_rpc = ""};
+constexpr FieldVocabulary kClassifierVocabulary = {
+    .name_of = NameOfClassifierField, .text_kinds = "text", .image_kinds = "an image file", .streaming_rpc = ""};
 
 HttpResponse NoSuchPathError(const HttpRequest& head) {
   const std::string message =

@@ -64,6 +64,9 @@ absl::Status ReadModels(HttpRequest& http, const RequestLimits& /*limits*/, std:
   return absl::OkStatus();
 }
 
+// huggingface_hub's clients get the list.
+constexpr char kClassesType[] = R"({"anyOf": [{"$ref": "#/components/schemas/ImageClassification"},
+  {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}}]})";
 // Scored classes, or a list of such lists.
 constexpr char kPredictionsType[] = R"({"anyOf": [
   {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
@@ -165,7 +168,7 @@ std::vector<Path> ClassifierPaths() {
       Post(kTag, "/embed", "embed", "Embeds texts, as Text Embeddings Inference does.", "EmbedRequest", "[[number]]");
   HttpOperation classify =
       Post(kTag, "/classify", "classify", "Classifies an image: the body, the file of a form, or a text in base64.",
-           "PredictRequest", "ImageClassification");
+           "PredictRequest", kClassesType);
   const HttpContent images[] = {Bytes(kBytesType),
                                 Bytes("image/jpeg"),
                                 Bytes("image/png"),

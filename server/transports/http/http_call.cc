@@ -40,6 +40,7 @@ CallOrigin OriginOf(const HttpRequest& request) {
       ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
   if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
   origin.peer = request.peer;
+  origin.answer_bytes = kHttpAnswerBytes;
   origin.trace.authority = request.Find("host").value_or("").substr(0, kMaxAuthorityBytes);
   origin.status.Update(deadline.status());
   return origin;

@@ -14,6 +14,7 @@ from longshort_convert.errors import ConvertError
 from longshort_convert.input_files import refuse_other_formats
 from longshort_convert.plain_pickle import Namespace
 from longshort_convert.stored_tensors import Tensor
+from longshort_convert.weights import StateDict
 
 from models.convert import made_up
 
@@ -69,6 +70,10 @@ def test_bfloat16_keeps_its_bits(tmp_path: Path) -> None:
     pickled = _tensor(0, (2,), (1,), elements=2, storage="BFloat16Storage")
     tensor = read_checkpoint(_with_storage(tmp_path / "c", pickled, b"\x80\x3f\x40\xc0"))
     assert (tensor.type_name, tensor.read().tolist()) == ("bfloat16", [0x3F80, 0xC040])
+    assert StateDict({"a": tensor}).take({"a": (2,)})["a"].values.tolist() == [0x3F80, 0xC040]
+    infinite = read_checkpoint(_with_storage(tmp_path / "c", pickled, b"\x80\x7f\xc0\xff"))
+    with pytest.raises(ConvertError, match="tensor a has 2 values that are infinite or not a number"):
+        StateDict({"a": infinite}).take({"a": (2,)})
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:

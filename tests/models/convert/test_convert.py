@@ -195,6 +195,7 @@ def _without_field(name: str) -> dict[str, Any]:
 
 
 _NORM = "decoder.model.layers.1.norm2.weight"
+_NOT_FINITE = np.array([1, 2, np.inf, 4, 5, 6, 7, np.nan], np.float32)
 _TIED = "decoder.model.out_emb.weight"
 
 
@@ -210,6 +211,13 @@ _TIED = "decoder.model.out_emb.weight"
         (_spoil_state(lambda state: state.update({_NORM: np.zeros(7, np.float32)})), [_NORM, "[7]", "[8]"]),
         (_spoil_state(lambda state: state.update({_NORM: np.zeros(8, np.int64)})), [_NORM, "int64"]),
         (_spoil_state(lambda state: state.update({_NORM: np.zeros(8, np.float64)})), [_NORM, "float64"]),
+        *(
+            (
+                _spoil_state(lambda state, values=values: state.update({_NORM: values})),
+                [_NORM, "2 values that are infinite or not a number"],
+            )
+            for values in (_NOT_FINITE, _NOT_FINITE.astype(np.float16))
+        ),
         (_spoil_state(lambda state: state.update({_NORM: "text"})), [_NORM, "str", "not a tensor"]),
         (_spoil_state(lambda state: state.update({_TIED: state[_TIED] + 1})), [_TIED, "tied"]),
         (_spoil_state(lambda state: state.update({_TIED: state[_TIED].astype(np.float16)})), [_TIED, "tied"]),

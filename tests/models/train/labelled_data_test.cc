@@ -66,6 +66,10 @@ TEST(Labels, ALetterMayBeOneCharacterOrALetterAndMarks) {
   expect_alike("\u1e69", "s\u0307\u0323");           // in any order
   expect_alike("\u0439", "\u0438\u0306");
   expect_alike("\u3050", "\u304f\u3099");
+  expect_alike("\u0622\u0625", "\u0627\u0653\u0627\u0655");  // an alef with a madda or a hamza
+  expect_alike("\u0628\u0651\u064e", "\u0628\u064e\u0651");  // marks without a character of their own
+  expect_alike("\u0995\u09cb", "\u0995\u09c7\u09be");        // a vowel of two parts
+  expect_alike("\u2126", "\u03a9");                          // one letter twice in Unicode
   expect_alike("\ud55c\uae00", "\u1112\u1161\u11ab\u1100\u1173\u11af");
   EXPECT_EQ(LabelError({"\u00e9", "\u00e8", "e", "e\u0302", "\u0301", "\ud55c", "\ud558"}), "");
 }

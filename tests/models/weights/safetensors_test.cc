@@ -67,16 +67,18 @@ TEST(Safetensors, FindsTensorsWhereTheyLie) {
 }
 
 TEST(Safetensors, ReadsEveryTypeOfTheFormat) {
+  // With the bytes of four elements.
   const std::vector<std::pair<std::string, size_t>> types = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"U16", 2}, {"I16", 2}, {"F16", 2},
-      {"BF16", 2}, {"U32", 4}, {"I32", 4}, {"F32", 4},     {"U64", 8},     {"I64", 8}, {"F64", 8}};
-  for (const auto& type : types) {
-    const size_t bytes = 3 * type.second;
-    EXPECT_THAT(
-        ParseEntry(absl::StrCat("{\"dtype\":\"", type.first, "\",\"shape\":[3],\"data_offsets\":[0,", bytes, "]}"),
-                   bytes),
-        IsOk());
-  }
+      {"BOOL", 4}, {"F4", 2},   {"F6_E2M3", 3}, {"F6_E3M2", 3}, {"U8", 4},          {"I8", 4},
+      {"U16", 8},  {"I16", 8},  {"F8_E4M3", 4}, {"F8_E5M2", 4}, {"F8_E4M3FNUZ", 4}, {"F8_E5M2FNUZ", 4},
+      {"F16", 8},  {"BF16", 8}, {"F8_E8M0", 4}, {"U32", 16},    {"I32", 16},        {"F32", 16},
+      {"U64", 32}, {"I64", 32}, {"F64", 32},    {"C64", 32}};
+  const auto parsed = [](const std::string& type, int64_t elements, size_t bytes) {
+    return ParseEntry(
+        absl::StrCat(R"({"dtype":")", type, R"(","shape":[)", elements, R"(],"data_offsets":[0,)", bytes, "]}"), bytes);
+  };
+  for (const auto& [type, bytes] : types) EXPECT_THAT(parsed(type, 4, bytes), IsOk()) << type;
+  EXPECT_THAT(parsed("F4", 3, 2), Refuses(Words{"'t'", "'[3] of F4' is more than 2^63-1 bits, or ends within a byte"}));
 }
 
 TEST(Safetensors, AFileWithoutTensorsIsEmptyNotBroken) { EXPECT_THAT(ParseWith("{}", 0), IsOk()); }
@@ -186,9 +188,9 @@ TEST(BrokenSafetensors, DimensionOver64Bits) {
 // 2^32 * 2^32 is 0 in 64 bits, and 2^61 * 8 bytes too: neither may pass for an empty tensor.
 TEST(BrokenSafetensors, ShapeWhoseProductOverflows) {
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]})", 0),
-              Refuses(Words{"'t'", "more than 2^63-1 bytes"}));
+              Refuses(Words{"'t'", "more than 2^63-1 bits"}));
   EXPECT_THAT(ParseEntry(R"({"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]})", 0),
-              Refuses(Words{"'t'", "more than 2^63-1 bytes"}));
+              Refuses(Words{"'t'", "more than 2^63-1 bits"}));
 }
 TEST(BrokenSafetensors, SizeOtherThanShapeAndTypeSay) {
   EXPECT_THAT(ParseEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0,7]})", 7),

@@ -32,7 +32,7 @@ struct RandomTensors {
     for (size_t i = 0; i < count; ++i) {
       NamedTensor tensor{"tensor \"" + std::to_string(i) + "\"\n", types[random() % types.size()], {}, {}};
       for (size_t rank = random() % 4; rank > 0; --rank) tensor.shape.push_back(random() % 5);
-      storage.emplace_back(*ElementCount(tensor.shape) * DataTypeBytes(tensor.type));
+      storage.emplace_back(*TensorBytes(tensor.shape, tensor.type));
       for (std::byte& byte : storage.back()) byte = std::byte(random());
       tensors.push_back(tensor);
     }
@@ -58,7 +58,7 @@ TEST(SafetensorsWriter, WhatIsWrittenIsReadBack) {
       EXPECT_EQ(found->type, tensor.type);
       EXPECT_EQ(found->shape, tensor.shape);
       EXPECT_EQ(absl::MakeConstSpan(BytesOf(*file, *found)), tensor.data);
-      EXPECT_EQ(found->offset % DataTypeBytes(tensor.type), 0) << "not aligned";
+      EXPECT_EQ(8 * found->offset % DataTypeBits(tensor.type), 0) << "not aligned";
     }
   }
 }

@@ -27,7 +27,7 @@ class CheckTensorsTest : public ::testing::Test {
   }
 
   void Add(const std::string& name, DataType type, const std::vector<int64_t>& shape) {
-    const auto size = static_cast<size_t>(*ElementCount(shape) * DataTypeBytes(type));
+    const auto size = static_cast<size_t>(*TensorBytes(shape, type));
     tensors_[name] = {name, type, shape, absl::MakeConstSpan(bytes_).subspan(0, size)};
   }
 
@@ -60,6 +60,16 @@ TEST_F(CheckTensorsTest, NamesAMissingTensor) {
 TEST_F(CheckTensorsTest, NamesAnUnknownTensor) {
   Add("norm2.weight", DataType::kF32, {6});
   EXPECT_THAT(Check(), Refuses(Words{"model.safetensors", "'norm2.weight' is unknown"}));
+}
+
+// As in the converter.
+TEST_F(CheckTensorsTest, PassesOverUnknownTensorsThatAreNoWeights) {
+  Add("relative_position_index", DataType::kI64, {6, 6});
+  Add("mask", DataType::kBool, {6});
+  Add("codes", DataType::kU8, {6});
+  EXPECT_THAT(Check(), IsOk());
+  Add("table", DataType::kC64, {6});
+  EXPECT_THAT(Check(), Refuses(Words{"'table' is unknown"}));
 }
 
 TEST_F(CheckTensorsTest, NamesATensorOfAnotherShape) {

@@ -21,7 +21,7 @@ class OneTensor final {
  public:
   OneTensor(DataType type, absl::Span<const std::byte> data, size_t shift = 0) {
     const std::string header = absl::StrFormat(R"({"t":{"dtype":"%s","shape":[%d],"data_offsets":[0,%d]}})",
-                                               DataTypeName(type), data.size() / DataTypeBytes(type), data.size());
+                                               DataTypeName(type), 8 * data.size() / DataTypeBits(type), data.size());
     const std::string padding((8 - header.size() % 8) % 8 + shift, ' ');
     const uint64_t length = header.size() + padding.size();
     bytes_.assign(reinterpret_cast<const char*>(&length), sizeof(length));

@@ -68,20 +68,19 @@ TEST(ClassAnswer, TopKIsFiveByDefaultAndAtMostTheNumberOfClasses) {
 // 64 images of 21,841 classes: all logits take 5.6 MB.
 TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
   const models::ClassifierInfo info = Info(21841, "");
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, kPlainNames).ok());
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, kPlainNames).ok());
-  const absl::Status refused = CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, kPlainNames);
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, kGrpcAnswerBytes, kPlainNames).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, kGrpcAnswerBytes, kPlainNames).ok());
+  const absl::Status refused =
+      CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, kGrpcAnswerBytes, kPlainNames);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), ::testing::HasSubstr("it must be in [0, 3145728]: send at most 35 items in one call"));
 }
 
 // 2,048 texts with all of 54 classes take 3.8 MB.
-TEST(ClassAnswer, AProtocolMayHaveLargerAnswers) {
-  static constexpr FieldVocabulary kLarger = {.name_of = kPlainVocabulary.name_of, .answer_bytes = int64_t{4} << 20};
-  constexpr CallNames kNames(kLarger, "plain.Questions/Ask", {.scope = Scope::kInfer});
+TEST(ClassAnswer, HttpHasLargerAnswers) {
   const models::ClassifierInfo info = Info(54, "German");
-  EXPECT_FALSE(CheckAnswerFits({.top_k = 54}, info, 2048, kPlainNames).ok());
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kNames).ok());
+  EXPECT_FALSE(CheckAnswerFits({.top_k = 54}, info, 2048, kGrpcAnswerBytes, kPlainNames).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kHttpAnswerBytes, kPlainNames).ok());
 }
 
 }  // namespace longshort::server::item_answer_test

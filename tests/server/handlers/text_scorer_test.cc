@@ -201,9 +201,9 @@ TEST(TextScorer, OptionsOfTheOtherKindOfModelAreRefusedByName) {
 TEST(TextScorer, AlternativesNeedLogProbabilities) {
   ScoreOptions options;
   options.top_alternatives = 5;
-  EXPECT_TRUE((*Speaker(options))->CheckAnswerFits(1, 100000).ok());
+  EXPECT_TRUE((*Speaker(options))->CheckAnswerFits(1, 100000, kGrpcAnswerBytes).ok());
   options.token_log_probabilities = true;
-  EXPECT_FALSE((*Speaker(options))->CheckAnswerFits(1, 100000).ok());
+  EXPECT_FALSE((*Speaker(options))->CheckAnswerFits(1, 100000, kGrpcAnswerBytes).ok());
 }
 
 TEST(TextScorer, AClassifierOfImagesScoresNoTexts) {

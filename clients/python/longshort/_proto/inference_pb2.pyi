@@ -1363,7 +1363,7 @@ class TokenizeRequest(_message.Message):
     @_builtins.property
     def input(self) -> _types_pb2.Input:
         """Text, raw bytes, or ids, which are checked and returned. 1 to 131072 tokens, whose pieces and places take at most
-        3 MiB.
+        3 MiB, or 33 MiB by HTTP.
         """
 
     def __init__(

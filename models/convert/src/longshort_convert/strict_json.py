@@ -16,7 +16,7 @@ from longshort_convert.errors import ConvertError
 _MAX_DEPTH = 16
 _MAX_ELEMENTS = 1 << 22
 _SHOWN = 100
-_KINDS: tuple[tuple[type, str], ...] = ((dict, "object"), (list, "array"), (type(None), "null"))
+_KINDS: tuple[tuple[type, str], ...] = ((dict, "object"), (list, "a list"), (type(None), "null"))
 
 
 def parse_object(text: str, name: str) -> dict[str, Any]:

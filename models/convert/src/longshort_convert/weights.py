@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from longshort_convert.errors import ConvertError
@@ -36,6 +37,12 @@ class Weight:
 
     type_name: str
     values: NDArray[Any]
+
+
+def _not_finite(weight: Weight) -> int:
+    if weight.type_name == "bfloat16":  # all bits of the exponent are set
+        return int(np.count_nonzero((weight.values & 0x7F80) == 0x7F80))
+    return int(np.count_nonzero(~np.isfinite(weight.values)))
 
 
 def is_tensor(value: object) -> bool:
@@ -80,7 +87,7 @@ class StateDict:
     def take(self, shapes: Shapes) -> dict[str, Weight]:
         """Returns exactly these tensors, except those without elements, which are only checked. Passes over buffers.
 
-        Errors: ConvertError naming a tensor that is missing or unknown, or has a wrong shape or type.
+        Errors: ConvertError naming a tensor that is missing or unknown, has a wrong shape or type, or is not finite.
         """
         for name, found_tensor in self._tensors.items():
             if name not in shapes and not is_buffer(found_tensor):
@@ -98,6 +105,8 @@ class StateDict:
                 raise ConvertError(f"{found} type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
             if has_elements:
                 weights[name] = Weight(tensor.type_name, tensor.read())
+                if (wrong := _not_finite(weights[name])) > 0:
+                    raise ConvertError(f"{found} {wrong} values that are infinite or not a number")
         return weights
 
     def _tensor(self, name: str) -> StoredTensor:

@@ -48,6 +48,11 @@ TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
 
 TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"input": "a", "dimensions": 256})"), HasSubstr("dimensions is not supported"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "prompt_name": "query"})"), HasSubstr("prompt_name is not supported"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "modality": "image"})"),
+              HasSubstr("modality is not supported: the inputs are"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "normalize": false})"), HasSubstr("normalize is not supported"));
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "modality": "text", "normalize": true, "user": "b"})").ok());
   EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate_prompt_tokens": 5})"),
               HasSubstr("truncate_prompt_tokens is not supported: send `truncate`"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate": 1})"), HasSubstr("truncate is 1; it must be true or false"));

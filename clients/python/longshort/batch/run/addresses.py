@@ -6,32 +6,17 @@ import asyncio
 import contextlib
 import dataclasses
 import ipaddress
-import re
 import socket
 from typing import Any
 
 from longshort.batch.run.options import ConnectionOptions
-from longshort.connection import Connection, split_servers
-
-_SCHEMES = ("unix:", "ipv4:", "ipv6:", "dns:")
+from longshort.connection import SCHEMES, Connection, split_servers
 
 
 def connection_of(options: ConnectionOptions) -> Connection:
     """Ignores other keys of `options`. Raises ValueError for invalid values."""
     more: Any = {name: value for name, value in options.items() if name in ConnectionOptions.__optional_keys__}
-    servers = split_servers(more.pop("server", "127.0.0.1:8500"))
-    for server in servers:
-        _check_port(server)
-    return Connection(servers=servers, **more)
-
-
-def _check_port(server: str) -> None:
-    """Raises ValueError for an address without a port: gRPC would connect to port 443, and report no error."""
-    if "/" in server or server.startswith(_SCHEMES):
-        return
-    found = re.fullmatch(r"(?:\[[^]]+\]|[^:]+):(\d{1,5})", server)
-    if found is None or not 0 < int(found[1]) < 65536:
-        raise ValueError(f"the server {server} has no port: give HOST:PORT, with a port from 1 to 65535")
+    return Connection(servers=split_servers(more.pop("server", "127.0.0.1:8500")), **more)
 
 
 async def servers_of(connection: Connection) -> list[Connection]:
@@ -51,7 +36,7 @@ async def servers_of(connection: Connection) -> list[Connection]:
 
 
 def _is_single_address(server: str, host: str) -> bool:
-    if server.startswith(_SCHEMES) or "/" in server or host == "localhost":
+    if server.startswith(SCHEMES) or "/" in server or host == "localhost":
         return True
     with contextlib.suppress(ValueError):
         ipaddress.ip_address(host.strip("[]"))

@@ -44,7 +44,7 @@ def test_each_address_of_a_name_is_a_server(monkeypatch: pytest.MonkeyPatch) -> 
     "server", ["127.0.0.1", "models.example.org", "[::1]", "::1", "a:http", "a:0", "a:65536", "a:"]
 )
 def test_an_address_without_a_port_is_refused(server: str) -> None:
-    with pytest.raises(ValueError, match=f"server {re.escape(server)} has no port"):
+    with pytest.raises(ValueError, match=f"server {re.escape(server)} is not HOST:PORT with a port"):
         connection_of({"server": ["a:1", server]})
 
 

@@ -173,7 +173,7 @@ def test_embeddings_of_documents(classifiers: Server, tmp_path: Path, output: st
         (["score", "a.jsonl", "--out=o", "--shard-rows=0"], 1, "must be at least 1"),
         (["score", "a.jsonl", "--out=o", "--model=a/b/c"], 1, "it must be NAME or NAME/VERSION"),
         (["score", "a.jsonl", "--out=o", "--tls-ca=none.pem"], 1, "--tls-ca=none.pem cannot be read"),
-        (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 has no port: give HOST:PORT"),
+        (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 is not HOST:PORT with a port"),
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
         (["score", "a.jsonl", "--out=o", "--model=stranger"], 2, "NOT_FOUND"),
         (["classify", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
