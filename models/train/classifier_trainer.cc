@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/autocast_mode.h"
 #include "ATen/core/Reduction.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -112,18 +114,19 @@ class ClassifierTask final : public TrainingTask {
     return state;
   }
 
-  HeldOutResult HeldOut() const override {
+  std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const override {
     const c10::NoGradGuard no_grad;
     const int64_t examples = classifier_.held_out_examples();
     const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(classifier_.data().description);
     double loss = 0;
     for (int64_t first = 0; first < examples; first += options_.group) {
+      if (stops()) return std::nullopt;
       const auto scores = classifier_.HeldOut(result(), first, std::min(options_.group, examples - first));
       loss += SumOfLosses(scores, classifier_.data().description.problem, 0).item<double>();
       figures->Add(scores.logits, scores.targets);
     }
     loss /= static_cast<double>(examples);
-    return {
+    return HeldOutResult{
         .figures = figures->Figures(loss), .details = figures->WorstLabels(), .score = figures->Score(), .loss = loss};
   }
 

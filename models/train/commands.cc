@@ -43,6 +43,9 @@ void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& l
 
 absl::Status CompleteLoop(const std::string& output_directory, const RunLength& length, LoopOptions& loop) {
   if (loop.optimizer.schedule == Schedule::kOneCycle) UseOneCycle(loop.optimizer);
+  if (loop.keep_best && loop.held_out_interval == 0) {
+    return absl::InvalidArgumentError("--keep-best needs evaluations on the held-out data; --held-out-interval is 0");
+  }
   loop.time_limit = length.time.value_or(absl::InfiniteDuration());
   loop.optimizer.total_steps = length.steps.value_or(length.time ? kMaxSteps : loop.optimizer.total_steps);
   if (loop.checkpoint_path == "none") {

@@ -110,6 +110,19 @@ void NoteConflicts(const Different& different, absl::Span<const LabelledExample>
   notes.push_back(absl::StrCat("Equal examples with different labels: ", conflicts, ", for example ", first, "."));
 }
 
+// They make the held-out figures better than those of new examples.
+absl::Status NoteOverlap(DividedData& data) {
+  LS_ASSIGN_OR_RETURN(const Different train, AllDifferent(data.train));
+  LS_ASSIGN_OR_RETURN(const Different held_out, AllDifferent(data.held_out));
+  size_t equal = 0;
+  for (const auto& [hash, indices] : held_out) equal += train.contains(hash) ? indices.size() : 0;
+  if (equal > 0) {
+    data.description.notes.push_back(
+        absl::StrCat("Held-out examples that are also in the training data: ", equal, "."));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSetsDiffer(absl::Span<const LabelledExample> examples, const std::string& name) {
   const std::vector<std::string>& first = examples.front().labels;
   if (std::any_of(examples.begin(), examples.end(), [&](const auto& example) { return example.labels != first; })) {
@@ -181,6 +194,7 @@ absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vect
     return absl::InvalidArgumentError(
         absl::StrCat("--min-examples=", division.min_examples, " leaves no example in the data of --held-out"));
   }
+  LS_RETURN_IF_ERROR(NoteOverlap(data));
   LS_ASSIGN_OR_RETURN(description.train, TargetsOf(data.train, description.labels, division.problem));
   LS_ASSIGN_OR_RETURN(description.held_out, TargetsOf(data.held_out, description.labels, division.problem));
   return data;

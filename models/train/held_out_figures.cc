@@ -238,7 +238,7 @@ class RegressionFigures final : public HeldOutFigures {
 
   std::string Figures(double /*loss*/) const override {
     const double variance = Square(held_out_.deviation);
-    return absl::StrFormat("mean squared error %.6g, always %.6g %.6g; R2 %s", -Score(), scale_.mean, OfMean(),
+    return absl::StrFormat("mean squared error %.6g, always the mean %.6g; R2 %s", -Score(), OfMean(),
                            variance == 0 ? "undefined" : absl::StrFormat("%.4f", 1 + Score() / variance));
   }
   double Score() const override { return -squares_ / static_cast<double>(examples_); }

@@ -9,6 +9,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/sha256.h"
@@ -67,21 +68,23 @@ class LanguageModelTask final : public TrainingTask {
     return tensors;
   }
 
-  HeldOutResult HeldOut() const override {
+  std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const override {
     const c10::NoGradGuard no_grad;
     const Decoder decoder = DecoderOf(parameters_);
     StreamMemory memory = ZeroMemory(decoder, options_.batch);
     double sum = 0;
     for (int64_t index = 0; index < held_out_.batches_per_pass(); ++index) {
+      if (stops()) return std::nullopt;
       const StreamBatches::Batch batch = held_out_.At(index);
       sum += CrossEntropy(ForwardSegments(decoder, batch.inputs, memory), batch.targets).item<double>();
     }
     const double loss = sum / static_cast<double>(held_out_.batches_per_pass());
-    return {.figures = absl::StrFormat("%.4f bits/byte over %d tokens", loss / std::numbers::ln2,
-                                       held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream),
-            .details = "",
-            .score = -loss,
-            .loss = loss};
+    return HeldOutResult{
+        .figures = absl::StrFormat("%.4f bits/byte over %d tokens", loss / std::numbers::ln2,
+                                   held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream),
+        .details = "",
+        .score = -loss,
+        .loss = loss};
   }
 
  private:

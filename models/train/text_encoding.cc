@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
 #include "models/train/labelled_texts.h"
@@ -25,10 +26,15 @@ struct Conversion {
   size_t converted_bytes = 0;  // of the input; all if it has the encoding
 };
 
-// Returns nullopt if iconv does not know the encoding.
+bool IsOpen(iconv_t converter) { return reinterpret_cast<intptr_t>(converter) != -1; }
+
+// Returns nullopt if iconv does not know the encoding, also without the hyphens and underscores of Python's latin-1.
 std::optional<Conversion> Convert(std::string_view text, const std::string& encoding) {
-  const iconv_t converter = iconv_open("UTF-8", encoding.c_str());
-  if (reinterpret_cast<intptr_t>(converter) == -1) return std::nullopt;
+  iconv_t converter = iconv_open("UTF-8", encoding.c_str());
+  if (!IsOpen(converter)) {
+    converter = iconv_open("UTF-8", absl::StrReplaceAll(encoding, {{"-", ""}, {"_", ""}}).c_str());
+  }
+  if (!IsOpen(converter)) return std::nullopt;
   const absl::Cleanup close = [converter] { iconv_close(converter); };
   Conversion conversion;
   std::array<char, 65536> part;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -134,12 +135,17 @@ class TrainingLoop final {
                       options_.checkpoint_path);
         return TrainingResult{.done = false, .held_out = {}};
       }
+      // Here, so that a run which was stopped before or in an evaluation makes it when it resumes.
+      if (IsEvaluationDue()) {
+        const std::optional<HeldOutResult> result = Evaluate(progress);
+        if (!result) {
+          LS_RETURN_IF_ERROR(Save());
+          return Interrupted();
+        }
+        if (options_.keep_best) KeepIfBest(*result);
+      }
       LS_RETURN_IF_ERROR(Step(progress));
       last = IsDone();
-      if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
-        const HeldOutResult result = Evaluate(progress);
-        if (options_.keep_best) KeepIfBest(result);
-      }
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
@@ -151,11 +157,14 @@ class TrainingLoop final {
     }
     TrainingResult result{.done = true, .held_out = {}};
     if (options_.held_out_interval == 0) return result;
-    result.held_out = Evaluate(progress);
-    if (!options_.keep_best || state_.best.step == 0 || state_.best.IsWorseThan(result.held_out)) return result;
-    absl::FPrintF(stderr, "step %d was better on the held-out data: its weights are written\n", state_.best.step);
-    SetResult(state_.best.weights);
-    result.held_out = task_.HeldOut();
+    std::optional<HeldOutResult> held_out = Evaluate(progress);
+    if (held_out && options_.keep_best && state_.best.step > 0 && !state_.best.IsWorseThan(*held_out)) {
+      absl::FPrintF(stderr, "step %d was better on the held-out data: its weights are written\n", state_.best.step);
+      SetResult(state_.best.weights);
+      held_out = HeldOut();
+    }
+    if (!held_out) return Interrupted();
+    result.held_out = *std::move(held_out);
     return result;
   }
 
@@ -170,9 +179,19 @@ class TrainingLoop final {
         "\nto continue, run the same command again; to write the model as it is, add --steps=", state_.steps_done));
   }
 
-  HeldOutResult Evaluate(TrainingProgress& progress) const {
-    HeldOutResult result = task_.HeldOut();
-    progress.ReportHeldOut(state_.steps_done, result.figures);
+  bool IsEvaluationDue() const {
+    return options_.held_out_interval > 0 && state_.steps_done > 0 &&
+           state_.steps_done % options_.held_out_interval == 0;
+  }
+
+  // Returns nullopt if a signal has broken the evaluation off. None does if the run would be lost.
+  std::optional<HeldOutResult> HeldOut() const {
+    return task_.HeldOut([&] { return signal_.received() && !options_.checkpoint_path.empty(); });
+  }
+
+  std::optional<HeldOutResult> Evaluate(TrainingProgress& progress) const {
+    std::optional<HeldOutResult> result = HeldOut();
+    if (result) progress.ReportHeldOut(state_.steps_done, result->figures);
     return result;
   }
 
@@ -181,13 +200,15 @@ class TrainingLoop final {
   }
 
   // The held-out data may be others than before the stop.
-  void EvaluateBestAgain() {
+  absl::Status EvaluateBestAgain() {
     const std::vector<NamedParameter> last = CopiesOf(task_.result());
     SetResult(state_.best.weights);
-    const HeldOutResult result = task_.HeldOut();
-    state_.best.score = result.score;
-    state_.best.loss = result.loss;
+    const std::optional<HeldOutResult> result = HeldOut();
+    if (!result) return Interrupted();
+    state_.best.score = result->score;
+    state_.best.loss = result->loss;
     SetResult(last);
+    return absl::OkStatus();
   }
 
   void KeepIfBest(const HeldOutResult& result) {
@@ -266,7 +287,7 @@ class TrainingLoop final {
     state_.seconds = state.seconds;
     if (options_.keep_best && state.best.step > 0) {
       state_.best = std::move(state.best);
-      EvaluateBestAgain();
+      LS_RETURN_IF_ERROR(EvaluateBestAgain());
     }
     absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
     if (const int64_t total = options_.optimizer.total_steps; !IsTimed() && state.total_steps != total) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "models/train/model_writer.h"
@@ -52,7 +54,8 @@ class TrainingTask {
   virtual void WeightsChanged(int64_t /*step*/) {}
   // The state that steps change, except the weights and the optimizer's means.
   virtual std::vector<NamedParameter> State() const { return {}; }
-  virtual HeldOutResult HeldOut() const = 0;
+  // Evaluates result() on the held-out data. Returns nullopt if `stops()`, which it asks now and then, returns true.
+  virtual std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const = 0;
 };
 
 struct TrainingResult {
@@ -71,7 +74,8 @@ absl::Status CheckCheckpoint(const LoopOptions& options);
 // computes the same as one that was never stopped, unless its steps are changed or limited by time. `settings` contains
 // all else that determines the weights of each step.
 // Errors: those of the checkpoint; OUT_OF_RANGE if a gradient is not finite (the last checkpoint is then unchanged);
-// CANCELLED after SIGINT or SIGTERM, once the current step is done and its checkpoint is saved.
+// CANCELLED after SIGINT or SIGTERM, once the current step is done and its checkpoint is saved. They break off an
+// evaluation, unless no checkpoint is kept; the next run makes it again.
 absl::StatusOr<TrainingResult> RunTrainingLoop(const LoopOptions& options, const RunSettings& settings,
                                                const ProgressUnits& units, TrainingTask& task);
 

@@ -8,7 +8,7 @@ import { isImageModel } from "./models.js";
 import { pictureOf } from "./pictures.js";
 import { makeSameCall } from "./same_call.js";
 import { classifyCall } from "./snippets.js";
-import { bytesOfFile, encode, inputOf } from "./source.js";
+import { bytesOfFile, decodeExactly, encode, inputOf } from "./source.js";
 
 // One call has at most so many images and bytes, so that the first results come soon.
 const IMAGES = 8;
@@ -106,7 +106,7 @@ export function makeClassify(models) {
     for (const item of pictures) {
       let picture;
       try {
-        picture = await pictureOf(item.file);
+        picture = await pictureOf(item.file, most);
       } catch (error) {
         showError(item.result, `It cannot be read: ${error.message}`);
         continue;
@@ -150,6 +150,7 @@ export function makeClassify(models) {
   }
 
   async function classifyTexts(model, [first, other], result) {
+    if (first.length === 0 || other?.length === 0) return showError(result, "It is empty.");
     try {
       const answer = await call("Inference/ScoreText", {
         model: { name: model.name, version: model.version },
@@ -160,8 +161,9 @@ export function makeClassify(models) {
       });
       const { classification, documents = [] } = answer.classifications[0];
       const cut = documents.find((one) => one.truncated);
-      const note = cut ? `; only the first ${count(Number(cut.tokenCount))} tokens were read` : "";
-      showClasses(result, model, classification, note);
+      const read = cut ? `; only the first ${count(Number(cut.tokenCount))} tokens were read` : "";
+      const odd = [first, other].some((bytes) => bytes && decodeExactly(bytes) === null) ? "; the bytes are not UTF-8" : "";
+      showClasses(result, model, classification, read + odd);
     } catch (error) {
       showError(result, error.message);
     }

@@ -101,14 +101,16 @@ export function acceptDrops(element, take) {
   });
 }
 
-// Sends a form by Ctrl+Enter (on a Mac also by Command+Enter) from each of its fields.
-export function sendByKey(form) {
-  for (const field of form.querySelectorAll("textarea, input")) field.setAttribute("aria-keyshortcuts", "Control+Enter");
-  form.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    form.requestSubmit();
-  });
+// Sends a form by Ctrl+Enter (on a Mac also by Command+Enter) from each field of `parts`.
+export function sendByKey(form, parts = [form]) {
+  for (const part of parts) {
+    for (const field of part.querySelectorAll("textarea, input")) field.setAttribute("aria-keyshortcuts", "Control+Enter");
+    part.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      form.requestSubmit();
+    });
+  }
 }
 
 // Shows a note above an element as long as a part of it is hidden at its right.

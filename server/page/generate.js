@@ -193,7 +193,7 @@ export function makeGenerate(models) {
     if (running === null) say(status, "");
     if (sampling.check() && running === null) generate();
   });
-  sendByKey(form);
+  sendByKey(form, [form, byId("generate-settings")]);
   prompt.addEventListener("input", sameCall.update);
   stop.addEventListener("click", () => running?.abort());
   fresh.addEventListener("click", startNew);

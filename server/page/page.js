@@ -21,7 +21,8 @@ makeClassify(models);
 makeEmbed(models);
 const serverView = makeServer();
 
-function show(name, { focus = false } = {}) {
+// `remember`: the browser's button "Back" returns to the view before.
+function show(name, { focus = false, remember = false } = {}) {
   const shown = NAMES.includes(name) ? name : NAMES[0];
   NAMES.forEach((one, index) => {
     byId(`panel-${one}`).hidden = one !== shown;
@@ -30,7 +31,7 @@ function show(name, { focus = false } = {}) {
     if (one === shown && focus) tabs[index].focus();
   });
   document.title = `${tabs[NAMES.indexOf(shown)].textContent} · Longshort`;
-  if (location.hash !== `#${shown}`) history.replaceState(null, "", `#${shown}`);
+  if (location.hash !== `#${shown}`) history[remember ? "pushState" : "replaceState"](null, "", `#${shown}`);
   serverView.watch(shown === "server");
 }
 
@@ -38,11 +39,11 @@ function open(name, model) {
   const select = byId(`${name}-model`);
   select.value = keyOf(model);
   select.dispatchEvent(new Event("change"));
-  show(name, { focus: true });
+  show(name, { focus: true, remember: true });
 }
 
 tabs.forEach((tab, index) => {
-  tab.addEventListener("click", () => show(NAMES[index]));
+  tab.addEventListener("click", () => show(NAMES[index], { remember: true }));
   tab.addEventListener("keydown", (event) => {
     const last = NAMES.length - 1;
     const next = { ArrowRight: index === last ? 0 : index + 1, ArrowLeft: index === 0 ? last : index - 1, Home: 0, End: last }[event.key];

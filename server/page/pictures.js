@@ -1,4 +1,5 @@
-// Pictures as the server takes them: what it does not decode, the browser draws, and the page sends that as PNG.
+// Pictures as the server takes them: what it does not decode, or is too large for it, the browser draws, and the page
+// sends that as PNG.
 
 import { make } from "./dom.js";
 import { bytesOfFile } from "./source.js";
@@ -25,11 +26,10 @@ async function loaded(file) {
   }
 }
 
-async function asPng(file) {
-  const picture = await loaded(file);
+async function drawnAsPng(picture, longestSide) {
   const width = picture.naturalWidth || WITHOUT_SIZE;
   const height = picture.naturalHeight || WITHOUT_SIZE;
-  const scale = Math.min(1, LONGEST_SIDE / Math.max(width, height));
+  const scale = Math.min(1, longestSide / Math.max(width, height));
   const canvas = make("canvas", {
     width: Math.max(1, Math.round(width * scale)),
     height: Math.max(1, Math.round(height * scale)),
@@ -40,13 +40,22 @@ async function asPng(file) {
   return bytesOfFile(blob);
 }
 
-// The bytes to send for a file, and whether the page has drawn them. A file that the browser cannot draw goes as it is:
-// the server says what is wrong with it.
-export async function pictureOf(file) {
+// As large as `most` bytes allow.
+async function asPng(file, most) {
+  const picture = await loaded(file);
+  for (let longestSide = LONGEST_SIDE; ; longestSide /= 2) {
+    const bytes = await drawnAsPng(picture, longestSide);
+    if (bytes.length <= most || longestSide === 1) return bytes;
+  }
+}
+
+// The bytes to send for a file, and whether the page has drawn them. The server takes at most `most` bytes. A file that
+// the browser cannot draw goes as it is: the server says what is wrong with it.
+export async function pictureOf(file, most) {
   const bytes = await bytesOfFile(file);
-  if (isDecoded(bytes)) return { bytes, drawn: false };
+  if (isDecoded(bytes) && bytes.length <= most) return { bytes, drawn: false };
   try {
-    return { bytes: await asPng(file), drawn: true };
+    return { bytes: await asPng(file, most), drawn: true };
   } catch {
     return { bytes, drawn: false };
   }

@@ -7,7 +7,8 @@ import { bitsOf } from "./surprise.js";
 const REGIONS = 300;
 const SMALLEST = 16; // tokens
 const FIRST_AFTER = 3; // seconds; before that an estimate is wrong, and a short text is done
-const REMEMBERED = 12; // places, so that the estimate follows a server that has become slower
+const REMEMBERED = 5; // places, so that the estimate follows a server that has become slower
+const ALIKE = 1.5; // how many times longer than another one a piece may be
 
 export class Regions {
   constructor(text) {
@@ -96,15 +97,20 @@ export class TimeLeft {
   constructor(all) {
     this.all = all;
     this.places = [{ done: 0, at: 0 }]; // the last ones, oldest first
+    this.words = "";
   }
 
-  // What to show after `done` tokens and `elapsed` seconds; "" while it is too early, and at the end.
+  // What to show after `done` tokens and `elapsed` seconds; "" while it is too early, and at the end. Short pieces say
+  // little about the rate of long ones: as long as pieces grow or shrink, the words stay.
   after(done, elapsed) {
     this.places.push({ done, at: elapsed });
     if (this.places.length > REMEMBERED) this.places.shift();
-    if (elapsed < FIRST_AFTER || done >= this.all) return "";
+    if (done >= this.all) return "";
+    const sizes = this.places.slice(1).map((place, index) => place.done - this.places[index].done);
+    const [last, before = 0] = sizes.slice(-2).reverse();
+    if (elapsed < FIRST_AFTER || Math.max(last, before) > ALIKE * Math.min(last, before)) return this.words;
     const [first] = this.places;
-    const rate = (done - first.done) / (elapsed - first.at);
-    return rate > 0 ? inWords((this.all - done) / rate) : "";
+    this.words = inWords(((this.all - done) * (elapsed - first.at)) / (done - first.done));
+    return this.words;
   }
 }

@@ -52,7 +52,7 @@ export function makeScore(models) {
       say(status, `${title} has ${size(bytes.length)}; this page takes at most ${size(MAX_BYTES)}.`, true);
       return;
     }
-    say(status, "");
+    say(status, bytes.length > 0 ? "" : `${title} is empty.`, bytes.length === 0);
     source.take(title, bytes);
   }
 

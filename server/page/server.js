@@ -1,6 +1,6 @@
 // The view Server: the last minute of /metrics as figures and small curves.
 
-import { get } from "./api.js";
+import { CallError, get, hasToken } from "./api.js";
 import { Curve, roundUp } from "./curve.js";
 import { byId, count, make, memory, percent, say, seconds, short } from "./dom.js";
 import { parse, quantileBetween, sum } from "./metrics.js";
@@ -90,12 +90,15 @@ export function makeServer() {
   const readings = []; // {time, samples}, oldest first
   const again = byId("server-again");
   let timer = null;
-  // The token may not read the metrics: a browser reports each refusal as an error of the page, so the page asks once.
-  let refused = false;
+  // Whether the token may read the metrics; null: not known. A browser reports each refusal as an error of the page, so
+  // the page asks before it reads.
+  let allowed = null;
 
   async function read(quiet) {
-    if (refused) return;
+    if (allowed === false) return;
     try {
+      if (hasToken()) allowed ??= JSON.parse(await get("info", { quiet })).may_read_metrics;
+      if (allowed === false) throw new CallError("permission_denied");
       const samples = parse(await get("metrics", { quiet }));
       const time = performance.now() / 1000;
       const last = readings.at(-1);
@@ -112,16 +115,16 @@ export function makeServer() {
       const up = Date.now() / 1000 - started(samples);
       say(status, `Version ${info.version ?? "unknown"}, running for ${describeUptime(up)}.`);
     } catch (error) {
-      refused = error.code === "permission_denied";
-      again.hidden = !refused;
-      const scope = refused ? " This view needs a token with the scope observe." : "";
+      if (error.code === "permission_denied") allowed = false;
+      again.hidden = allowed !== false;
+      const scope = allowed === false ? " This view needs a token with the scope observe." : "";
       say(status, `${error.message}${scope}`, true);
     }
   }
 
   // After another token was given, or when the person asks.
   function askAgain() {
-    refused = false;
+    allowed = null;
     again.hidden = true;
     if (timer !== null) read(false);
   }

@@ -2,6 +2,7 @@
 
 import { hasToken } from "./api.js";
 import { isImageModel } from "./models.js";
+import { encode } from "./source.js";
 
 const GRPC_PORT = 8500; // of --listen, unless the server was started with another
 
@@ -18,7 +19,14 @@ function curlHead(method) {
   return `curl ${inShell(address(`longshort.v1.${method}`))} \\\n  -H 'content-type: application/json'${token} \\\n  `;
 }
 
-const curl = (method, message) => `${curlHead(method)}-d ${inShell(JSON.stringify(message))}\n`;
+// A longer message does not fit into an argument, so the shell writes it to the program.
+const IN_ARGUMENT = 100_000; // bytes; Linux takes 128 KiB
+
+function curl(method, message) {
+  const body = JSON.stringify(message);
+  if (encode(body).length <= IN_ARGUMENT) return `${curlHead(method)}-d ${inShell(body)}\n`;
+  return `${curlHead(method)}-d @- <<'END'\n${body}\nEND\n`;
+}
 
 // With a file in the message, in place of FILE: the shell writes it in base64.
 function curlOfFile(method, message, name) {
@@ -55,21 +63,26 @@ ${body}
 `;
 }
 
+const NOT_TEXT = "# The API of OpenAI takes only text, and this file is not UTF-8.\n";
+const LISTED = 131072; // tokens whose probabilities an answer has
+const TOO_LONG = "# The API of OpenAI lists the probability of each token; the server lists at most 131,072.\n";
+
 // `source`: a Source. A file is read by the program, so that its bytes stay as they are.
 export function scoreCall(model, source) {
   if (model === null) return null;
   const { name } = source;
   const isFile = name !== undefined;
-  const text = isFile ? "" : source.field.value;
+  const text = isFile ? "" : source.text;
   const message = { model: modelOf(model), inputs: [isFile ? { raw: "FILE" } : { text }] };
   const path = isFile ? { imports: ["from pathlib import Path"] } : {};
   const bytes = isFile ? `Path(${inPython(name)}).read_bytes()` : inPython(text);
+  const refused = source.text === null ? NOT_TEXT : source.bytes.length > LISTED ? TOO_LONG : null;
   const unit = model.tokenizer === "fairseq_characters" ? "bits_per_character" : "bits_per_byte";
   return {
     curl: isFile ? curlOfFile("Inference/ScoreText", message, name) : curl("Inference/ScoreText", message),
     python: python(`[score] = ${pythonCall("client.score", [`[${bytes}]`, `model=${inPython(nameOf(model))}`])}
 print(score.log_likelihood, score.${unit})`, path),
-    openai: openai(`answer = ${pythonCall("client.completions.create", [
+    openai: refused ?? openai(`answer = ${pythonCall("client.completions.create", [
       `model=${inPython(model.name)}`, `prompt=${bytes}${isFile ? ".decode()" : ""}`, "max_tokens=0", "echo=True", "logprobs=0"])}
 print(sum(answer.choices[0].logprobs.token_logprobs[1:]))  # the first token has none`, path),
   };

@@ -51,7 +51,7 @@ export class Source {
     this.field = field;
     this.chip = chip;
     this.changed = changed;
-    this.kept = null; // {name, bytes}; null: the text is in the field
+    this.kept = null; // {name, bytes, isFile}; null: the text is in the field
     chip.lastElementChild.addEventListener("click", () => {
       this.take("", new Uint8Array(0));
       field.focus();
@@ -60,11 +60,11 @@ export class Source {
       const pasted = event.clipboardData.getData("text");
       if (pasted.length <= IN_FIELD) return;
       event.preventDefault();
-      this.take("Pasted text", encode(pasted));
+      this.take("Pasted text", encode(pasted), { isFile: false });
     });
   }
 
-  take(name, bytes) {
+  take(name, bytes, { isFile = true } = {}) {
     const words = decodeExactly(bytes);
     let reason = reasonBeside(words);
     this.field.value = reason === null ? words : "";
@@ -72,7 +72,7 @@ export class Source {
       reason = "with characters that the field would change";
       this.field.value = "";
     }
-    this.kept = reason === null ? null : { name, bytes };
+    this.kept = reason === null ? null : { name, bytes, isFile };
     if (reason !== null) {
       this.chip.firstElementChild.textContent = `${name}, ${size(bytes.length)}${reason === "" ? "" : `, ${reason}`}`;
     }
@@ -81,9 +81,14 @@ export class Source {
     this.changed();
   }
 
-  // undefined for a text that was typed.
+  // Of the file; undefined for a text that was typed or pasted.
   get name() {
-    return this.kept?.name;
+    return this.kept?.isFile ? this.kept.name : undefined;
+  }
+
+  // null if it is not UTF-8.
+  get text() {
+    return this.kept === null ? this.field.value : decodeExactly(this.kept.bytes);
   }
 
   get bytes() {

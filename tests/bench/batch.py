@@ -1,13 +1,11 @@
 """longshort-batch beside `longshort score` or `longshort classify`: the same documents and server, in alternation.
 
-    tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
-    tests/bench/batch MODEL movie_reviews.zip [--count=N] [--rounds=N] [-- SERVER_OPTION...]
+    tests/bench/batch MODEL FILE... [--count=N] [--rounds=N] [--classify] [--server-option=OPTION]...
 
-FILE.jsonl has an object a line with its document in "text". movie_reviews.zip is nltk_data's archive; its documents are
-the first 1,500 bytes of its first N reviews that are as long. longshort reads each document from a file of its own,
-longshort-batch all from FILE.jsonl. Each round scores the documents with both clients, from the start of the program to
-its end, and the next round in the other order. Prints seconds, the client's CPU seconds, documents a second, and the
-server's steps.
+FILE.jsonl has an object a line with its document in "text". Other files are texts, whose documents are the first N
+pieces of 1,500 bytes. longshort reads each document from a file of its own, longshort-batch all from one of JSON lines.
+Each round scores the documents with both clients, from the start of the program to its end, and the next round in the
+other order. Prints seconds, the client's CPU seconds, documents a second, and the server's steps.
 """
 
 from __future__ import annotations
@@ -20,21 +18,24 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from pathlib import Path
 
 from integration.server_process import ROOT, Server
 
-BEGINNING = 1500  # bytes of a review
+PIECE = 1500  # bytes
 
 
-def write_beginnings(reviews: Path, count: int, documents: Path) -> None:
-    """Writes the beginnings of the first `count` reviews that are long enough, without characters beyond ASCII."""
-    with zipfile.ZipFile(reviews) as archive:
-        names = sorted(name for name in archive.namelist() if name.endswith(".txt"))
-        texts = [archive.read(name).decode("latin-1").encode("ascii", "ignore")[:BEGINNING].decode() for name in names]
-    beginnings = [text for text in texts if len(text) == BEGINNING][:count]
-    documents.write_text("".join(json.dumps({"text": text}) + "\n" for text in beginnings))
+def documents_of(files: list[Path], count: int) -> list[str]:
+    """At most `count` documents of the files, which are JSON lines or texts. Those of texts are ASCII."""
+    documents: list[str] = []
+    for file in files:
+        content = file.read_text()
+        if file.suffix == ".jsonl":
+            documents += [json.loads(line)["text"] for line in content.splitlines()]
+        else:
+            letters = content.encode("ascii", "ignore").decode()
+            documents += [letters[at : at + PIECE] for at in range(0, len(letters) - PIECE + 1, PIECE)]
+    return documents[:count]
 
 
 def measure(command: list[str], out: Path) -> tuple[float, float]:
@@ -53,14 +54,14 @@ def steps(server: Server) -> tuple[float, float]:
     return count, seconds
 
 
-def run(model: str, documents: Path, rounds: int, classify: bool, server_options: list[str]) -> None:
-    texts = [json.loads(line)["text"] for line in documents.read_text().splitlines()]
+def run(model: str, texts: list[str], rounds: int, classify: bool, server_options: list[str]) -> None:
     count = len(texts)
     times: dict[str, list[tuple[float, float]]] = {"longshort": [], "longshort-batch": []}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        files = scratch / "documents"
+        files, documents = scratch / "documents", scratch / "documents.jsonl"
         files.mkdir()
+        documents.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
         for number, text in enumerate(texts):
             (files / f"{number:06}.txt").write_text(text)
         with Server(ROOT / "models/zoo", scratch / "server", *server_options) as server:
@@ -98,18 +99,14 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="of models/zoo")
-    parser.add_argument("documents", type=Path, help="FILE.jsonl or movie_reviews.zip")
-    parser.add_argument("--count", type=int, default=200, help="documents of movie_reviews.zip (default: %(default)s)")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--count", type=int, default=200, help="documents, at most (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--classify", action="store_true", help="the model is a classifier")
-    parser.add_argument("server_options", nargs="*", metavar="SERVER_OPTION")
+    parser.add_argument("--server-option", action="append", default=[], metavar="OPTION")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        documents = given.documents
-        if documents.suffix == ".zip":
-            documents = Path(folder) / "documents.jsonl"
-            write_beginnings(given.documents, given.count, documents)
-        run(given.model, documents, given.rounds, given.classify, given.server_options)
+    texts = documents_of(given.files, given.count)
+    run(given.model, texts, given.rounds, given.classify, given.server_option)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ def test_only_the_given_origin_may_call_from_a_browser(repository: Path, tmp_pat
 def test_balancers_find_what_they_look_for(server: Server) -> None:
     assert server.http("/health") == (200, "ready\n")
     for path in ("/version", "/info"):
-        assert json.loads(server.http(path)[1])["name"] == "longshort"
+        found = json.loads(server.http(path)[1])
+        assert found["name"] == "longshort" and found["may_read_metrics"] is True
     body = json.dumps({"model": "tiny", "prompt": "a", "stream": True}).encode()
     head = post(server, "/v1/completions", body)[1]
     assert head["x-accel-buffering"] == "no", "nginx holds nothing back"

@@ -62,6 +62,7 @@ def refusal(*arguments: object) -> str:
         (["--from={zoo}/listops/1", "--size=medium"], "--size"),
         (["--config={zoo}/listops/1/config.json", "--size=medium"], "--size"),
         (["--held-out={data}", "--held-out-fraction=0.2"], "--held-out-fraction and --held-out"),
+        (["--keep-best", "--held-out-interval=0"], "--keep-best needs evaluations"),
         (["--config={zoo}/listops/1/config.json"], "config.json: its tokenizer reads vocabulary.txt; give it with"),
         (["--problem=regression", "--label-column=text"], "a regression needs a number such as 3.5"),
         (["--text-column=review"], "no field 'review'; name the field with --text-column"),

@@ -234,7 +234,7 @@ HttpDescription PortDescription() {
       OfPort("/livez", "livez", "Whether the process lives.", text),
       OfPort("/readyz", "readyz", "Whether the server serves: 503 while it loads or stops.", text),
       OfPort("/health", "health", "The same as /readyz.", text),
-      OfPort("/version", "version", "The server's version.", version),
+      OfPort("/version", "version", "The server's version, and whether the caller may read /metrics.", version),
       OfPort("/info", "info", "The same as /version.", version),
       OfPort("/openapi.json", "openapi", "This document.", {.type = "{any}"}),
       OfPort("/docs", "docs", "This document for people.", html),
@@ -244,7 +244,9 @@ HttpDescription PortDescription() {
   operations.back().answers.push_back(text);
   return {.operations = std::move(operations),
           .schemas = {{.name = "Version",
-                       .fields = {{"name", "string", "The server's name."}, {"version", "string", "Its version."}}}}};
+                       .fields = {{"name", "string", "The server's name."},
+                                  {"version", "string", "Its version."},
+                                  {"may_read_metrics", "boolean", "Whether the caller may read /metrics."}}}}};
 }
 
 HttpDescription ConnectDescription(const std::vector<Rpc>& rpcs) {

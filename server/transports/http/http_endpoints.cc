@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
       "  /metrics             for Prometheus\n"
       "  /livez               whether the process lives\n"
       "  /readyz, /health     whether it serves\n"
-      "  /version, /info      the server's version\n",
+      "  /version, /info      the server's version, and whether you may read /metrics\n",
       own.inference ? kCalls : "Calls by HTTP are off (--http-inference).\n",
       own.grpc.empty() ? "" : absl::StrCat("The same by gRPC: ", own.grpc, " (--listen)\n"));
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(
@@ -259,9 +259,11 @@ HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
 std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const HttpRequest& head) const {
   if (head.path == "/livez") return [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
   if (head.path == "/version" || head.path == "/info") {
-    return [](const HttpRequest&) {
-      return HttpResponse{.body = absl::StrCat(R"({"name":"longshort","version":")", std::string(kVersion), "\"}\n"),
-                          .content_type = kJsonType};
+    return [this](const HttpRequest& request) {
+      return HttpResponse{
+          .body = absl::StrCat(R"({"name":"longshort","version":")", std::string(kVersion), R"(","may_read_metrics":)",
+                               CheckMetricsAccess(request).ok() ? "true" : "false", "}\n"),
+          .content_type = kJsonType};
     };
   }
   if (head.path == "/readyz" || head.path == "/health") {
@@ -282,11 +284,15 @@ std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const H
   return nullptr;
 }
 
+absl::Status HttpEndpoints::CheckMetricsAccess(const HttpRequest& head) const {
+  return options_.may_read_metrics == nullptr ? absl::OkStatus()
+                                              : options_.may_read_metrics(head.Find("authorization"));
+}
+
 void HttpEndpoints::ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, absl::Time asked) const {
   constexpr absl::Duration kInterval = absl::Milliseconds(100);
-  if (options_.may_read_metrics != nullptr) {
-    const absl::Status status = options_.may_read_metrics(exchange->request().Find("authorization"));
-    if (!status.ok()) return exchange->Answer(Refuse(status));
+  if (const absl::Status status = CheckMetricsAccess(exchange->request()); !status.ok()) {
+    return exchange->Answer(Refuse(status));
   }
   if (metrics_time_ < asked) {
     if (const absl::Time next = metrics_time_ + kInterval; MonotonicNow() < next) {

@@ -88,6 +88,8 @@ class HttpEndpoints {
   HttpPlan PlanOf(const HttpRequest& head) const;
   // The answer to a GET of one of the port's own paths; nullptr for other paths.
   std::function<HttpResponse(const HttpRequest&)> OwnAnswer(const HttpRequest& head) const;
+  // Errors: those of MayReadMetrics.
+  absl::Status CheckMetricsAccess(const HttpRequest& head) const;
   // Answers with metrics that were rendered after `asked`. They are rendered at most ten times a second, so the answer
   // may wait.
   void ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, absl::Time asked) const;

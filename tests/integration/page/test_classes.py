@@ -102,6 +102,20 @@ def test_images_of_any_kind_are_classified(browser: Browser, tmp_path: Path) -> 
     browser.click("classify-clear")
 
 
+def test_an_image_that_is_too_large_is_drawn_smaller(browser: Browser, tmp_path: Path) -> None:
+    """A photo of noise stays large as PNG, whatever the browser does."""
+    photo = Image.open(PHOTO).convert("RGB").resize((3000, 2250))
+    noise = Image.merge("RGB", [Image.effect_noise(photo.size, 80) for _ in range(3)])
+    Image.blend(photo, noise, 0.4).save(tmp_path / "large.png", compress_level=1)
+    assert (tmp_path / "large.png").stat().st_size > 9_000_000, "the server takes 8 MiB"
+    show(browser, "classify")
+    browser.choose("classify-model", "flowers")
+    browser.id("classify-file").send_keys(str(tmp_path / "large.png"))
+    browser.wait_for_text("classify-status", "All are classified.")
+    assert "drawn by the browser" in browser.all("#classify-results > li")[0].text
+    browser.click("classify-clear")
+
+
 def test_two_texts_are_embedded_side_by_side(browser: Browser, page: Server, api: SimpleNamespace) -> None:
     texts = ["Das Wetter ist heute schön.", "Bonjour à tous les amis !"]
     show(browser, "embed")

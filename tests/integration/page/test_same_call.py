@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.browser import Browser
-from integration.page.views import MARKS, PHOTO, same_call, show
+from integration.page.views import MARKS, PASTE, PHOTO, same_call, show
 from integration.server_process import ROOT, Server
 
 pytestmark = MARKS
@@ -18,9 +18,9 @@ pytestmark = MARKS
 
 def run(page: Server, kind: str, program: str, folder: Path) -> str:
     """What the program writes. The page cannot know the port of gRPC, and shows the default."""
-    command = ["bash", "-euo", "pipefail", "-c", program]
-    if kind != "curl":
-        command = [sys.executable, "-c", program.replace("127.0.0.1:8500", page.address)]
+    file = folder / "program"
+    file.write_text(program.replace("127.0.0.1:8500", page.address))
+    command = ["bash", "-euo", "pipefail", file] if kind == "curl" else [sys.executable, file]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "clients/python"), "NO_PROXY": "*"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{program}\n{done.stdout}\n{done.stderr}"
@@ -74,6 +74,22 @@ def test_score(browser: Browser, page: Server, tmp_path: Path, kind: str, crlf: 
     assert round(float(number)) == pytest.approx(int(nats.replace(",", "")), abs=1)
     if crlf:
         browser.all("#score-chip button")[0].click()
+
+
+@pytest.mark.parametrize("kind", ["curl", "python", "openai"])
+def test_score_of_a_long_text(browser: Browser, page: Server, tmp_path: Path, kind: str) -> None:
+    """It is pasted, so there is no file of it, and it does not fit into an argument of a program."""
+    show(browser, "score")
+    browser.choose("score-model", "tiny")
+    browser.script(PASTE, browser.id("score-text"), 'It\'s "long".\n' * 8500)
+    browser.wait_for_text("score-chip", "Pasted text, 111 kB")
+    found = run(page, kind, same_call(browser, "score", kind), tmp_path)
+    browser.click("score-start")
+    browser.wait_for_text("score-status", "Scored")
+    nats = browser.script("return document.querySelectorAll('#score-totals dd')[3].textContent").split()[0]
+    number = found.split('"logLikelihood":')[1].split(",")[0] if kind == "curl" else found.split()[0]
+    assert float(number) == pytest.approx(int(nats.replace(",", "")), abs=2)
+    browser.all("#score-chip button")[0].click()
 
 
 @pytest.mark.parametrize("kind", ["curl", "python"])

@@ -141,6 +141,17 @@ def test_examples_are_prompts(browser: Browser) -> None:
     browser.click("generate-new")
 
 
+def test_each_setting_sends_by_its_keys(browser: Browser) -> None:
+    show(browser, "generate")
+    browser.choose("generate-model", "tiny")
+    browser.write("max-tokens", "10")
+    for field in ("seed", "max-tokens", "stop-strings", "temperature"):
+        browser.write("prompt", "A")
+        browser.id(field).send_keys(Keys.CONTROL, Keys.ENTER)
+        browser.wait_for_text("generate-status", "Finished.", "10 tokens")
+        browser.click("generate-new")
+
+
 def test_a_tab_that_is_closed_in_a_stream_leaves_no_session(
     browser: Browser, page: Server, api: SimpleNamespace
 ) -> None:

@@ -82,6 +82,23 @@ def test_a_character_shows_what_was_expected(browser: Browser) -> None:
     assert len(browser.all("#score-view .cursor")) == 1
 
 
+def test_the_time_left_follows_long_pieces(browser: Browser) -> None:
+    """Pieces grow while the server gets faster. The page must not begin with an estimate of hours."""
+    program = """const done = arguments[1];
+        import("/regions.js").then(({TimeLeft}) => {
+          const left = new TimeLeft(3_000_000);
+          done(arguments[0].map(([tokens, seconds]) => left.after(tokens, seconds)));
+        });"""
+    pieces = [(1024, 3.5), *((256 << step, 0.6) for step in range(6)), *[(8192, 0.8)] * 10]
+    places = [(sum(size for size, _ in pieces[:end]), sum(took for _, took in pieces[:end])) for end in range(1, 18)]
+    words = browser.driver.execute_async_script(program, places)
+    assert words[0] == words[6] == ""
+    seen = [int(re.fullmatch("about ([0-9]+) minutes left", one)[1]) for one in words if one]
+    assert len(seen) >= 9 and all(4 <= minutes <= 8 for minutes in seen), (
+        "3 MB at 10,240 tokens a second take 5 minutes"
+    )
+
+
 def test_a_megabyte_stays_smooth(browser: Browser, tmp_path: Path) -> None:
     line = "".join(chr(33 + index % 90) for index in range(61))
     content = "".join(f"{number:08d} {line[number % 50 :]}\n" for number in range(30_000)).encode()[:1_000_000]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from integration.browser import Browser, Keys
-from integration.page.views import MARKS, PHOTO, TABS, generate, show
+from integration.page.views import MARKS, PASTE, PHOTO, TABS, generate, show
 from integration.server_process import ROOT, Server, wait_until
 
 pytestmark = MARKS
@@ -34,11 +34,6 @@ for (const [name, content] of files) transfer.items.add(new File([content], name
 for (const type of ["dragenter", "dragover", "drop"]) {
   target.dispatchEvent(new DragEvent(type, {bubbles: true, cancelable: true, dataTransfer: transfer}));
 }
-"""
-PASTE = """
-const [target, text] = arguments, transfer = new DataTransfer();
-transfer.setData("text", text);
-target.dispatchEvent(new ClipboardEvent("paste", {bubbles: true, cancelable: true, clipboardData: transfer}));
 """
 
 
@@ -140,6 +135,17 @@ def test_tabs_follow_the_keyboard(browser: Browser) -> None:
     assert browser.id("panel-score").is_displayed(), "the address keeps the view"
 
 
+def test_back_returns_to_the_view_before(browser: Browser) -> None:
+    for view in ("score", "generate"):
+        show(browser, view)
+    browser.write("prompt", "A lighthouse is ")
+    browser.driver.back()
+    wait_until(browser.id("panel-score").is_displayed)
+    browser.driver.forward()
+    wait_until(browser.id("panel-generate").is_displayed)
+    assert browser.id("prompt").get_attribute("value") == "A lighthouse is ", "the page was not left"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> None:
     with Browser(tmp_path, dark=dark) as browser:
@@ -172,12 +178,15 @@ def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> 
             if view == "generate":
                 browser.script("document.querySelectorAll('.token')[5].focus()")
             assert browser.serious_problems() == [], view
-        browser.resize(390, 800)
+        for width in (320, 390):
+            browser.resize(width, 800)
+            for view in TABS:
+                show(browser, view)
+                wide = browser.script("return document.documentElement.scrollWidth")
+                assert wide <= width, f"{view} is wider than a telephone"
         for view in TABS:
             show(browser, view)
             assert browser.serious_problems() == [], view
-            wide = browser.script("return document.documentElement.scrollWidth")
-            assert wide <= 390, f"{view} is wider than a telephone"
         assert "scroll it sideways" in browser.id("server-table-note").text
         assert "more-right" in browser.id("server-table").get_attribute("class")
         browser.script("document.getElementById('server-table').scrollLeft = 9999")

@@ -19,6 +19,12 @@ MARKS = [
 ]
 PHOTO = ROOT / "deploy/photo.jpg"
 TABS = ("models", "score", "generate", "classify", "embed", "server")
+# Pastes a text into a field.
+PASTE = """
+const [target, text] = arguments, transfer = new DataTransfer();
+transfer.setData("text", text);
+target.dispatchEvent(new ClipboardEvent("paste", {bubbles: true, cancelable: true, clipboardData: transfer}));
+"""
 # Counts the elements that the page makes below one with a given id: all of them, and the most from one frame to the
 # next. Notes the size of the largest body that it sends.
 OBSERVE = """

@@ -99,15 +99,16 @@ TEST(Divide, OneOfSeveralLabelsIsLeftOutWithoutItsExample) {
   EXPECT_THAT(data->held_out[0].labels, ElementsAre("a"));
 }
 
-TEST(Divide, DifferentLabelsForEqualContentAreNoted) {
+TEST(Divide, EqualExamplesAreNoted) {
   const auto data = Divide(
       ExamplesOf({{{"a"}, "x"}, {{"b"}, "x"}, {{"a"}, "y"}, {{"b"}, "z"}, {{"b"}, "z"}, {{"b"}, "y"}, {{"a"}, "y"}}),
-      {{{"a"}, "held", {"x"}}}, {}, "data");
+      {{{"a"}, "held", {"x"}}, {{"a"}, "held", {"x"}}, {{"a"}, "held", {"new"}}}, {}, "data");
   ASSERT_TRUE(data.ok()) << data.status();
-  ASSERT_EQ(data->description.notes.size(), 1U);
+  ASSERT_EQ(data->description.notes.size(), 2U);
   EXPECT_THAT(data->description.notes[0], HasSubstr("Equal examples with different labels: 2, for example data:"));
   EXPECT_THAT(data->description.notes[0],
               ::testing::AnyOf(HasSubstr("data:1 ('a') and data:2 ('b')"), HasSubstr("data:3 ('a') and data:6 ('b')")));
+  EXPECT_EQ(data->description.notes[1], "Held-out examples that are also in the training data: 2.");
 }
 
 TEST(Divide, DataThatCannotBeLearntAreRefused) {

@@ -85,7 +85,7 @@ TEST(RegressionFigures, AreInTheUnitOfTheDataAndHaveTheMeanBesideThem) {
   // The scaled targets are 0 and 2, the answers 0.5 and 2: one error of 5, so the mean of the squares is 12.5.
   figures->Add(at::tensor({0.5, 2.}).view({2, 1}), at::tensor({0., 2.}).view({2, 1}));
   // The mean of training, 20, has the errors 0 and 20; the variance of 20 and 40 is 100.
-  EXPECT_EQ(figures->Figures(0), "mean squared error 12.5, always 20 200; R2 0.8750");
+  EXPECT_EQ(figures->Figures(0), "mean squared error 12.5, always the mean 200; R2 0.8750");
   EXPECT_EQ(DataReport(description),
             "data: 2 examples to train on, 2 held out\n"
             "numbers to train on: from 10 to 30, mean 20, standard deviation 10\n"

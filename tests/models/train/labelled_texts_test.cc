@@ -200,7 +200,9 @@ TEST_F(LabelledTextsTest, OtherEncodingsAreNamedAndConverted) {
   EXPECT_THAT(Error(western),
               HasSubstr("a.csv:2: is not UTF-8: 'a caf\\xe9,pos'; as windows-1252 it reads 'a caf\xc3\xa9,pos'"
                         "; if that is right, give --encoding=windows-1252"));
-  EXPECT_THAT(Read(western, {.encoding = "windows-1252"}), ElementsAre("pos:a caf\xc3\xa9"));
+  for (const char* encoding : {"windows-1252", "latin-1", "latin_1", "ISO-8859-1", "cp1252"}) {
+    EXPECT_THAT(Read(western, {.encoding = encoding}), ElementsAre("pos:a caf\xc3\xa9")) << encoding;
+  }
   EXPECT_THAT(Error(western, {.encoding = "klingon"}),
               HasSubstr("--encoding is 'klingon'; it must be an encoding of iconv"));
   EXPECT_THAT(Error(western, {.encoding = "ascii"}), HasSubstr("a.csv:2: byte 17 of the file is not ascii"));

@@ -68,6 +68,8 @@ TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
   const std::string good = "authorization:  Bearer good \r\n";
   EXPECT_THAT(Get(port, "/metrics", good + good), StartsWith("HTTP/1.1 403 ")) << "two are none";
   EXPECT_THAT(Get(port, "/metrics", good), EndsWith("\r\n\r\na_metric 1\n"));
+  EXPECT_THAT(Get(port, "/info"), HasSubstr(R"("may_read_metrics":false)"));
+  EXPECT_THAT(Get(port, "/info", good), HasSubstr(R"("may_read_metrics":true)"));
   EXPECT_EQ(StatusOf(port, "/livez"), 200);
 }
 
