@@ -92,8 +92,9 @@ function(longshort_test name)
   cmake_parse_arguments(ARG "" "COST" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
-  # Few files at a time, because a change of a test recompiles the others, too. Each file has its own namespace.
-  _longshort_unity(${name} 20)
+  # Not all files of a large room, because of the compiler's memory. Each file has its own namespace. Preset `debug` compiles
+  # each file by itself.
+  _longshort_unity(${name} 40)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)
