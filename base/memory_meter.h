@@ -77,7 +77,13 @@ class MemoryMeter final {
     if constexpr (std::is_same_v<Array, std::string>) return HeapBytesOfText(capacity);
     return capacity == 0 ? 0 : HeapBytes(static_cast<int64_t>(capacity * sizeof(typename Array::value_type)));
   }
-  absl::Status Take();
+  absl::Status Take() {
+    constexpr int64_t kSlice = 64 << 10;  // a budget is shared by all threads
+    const int64_t taken = (held_ + kSlice - 1) / kSlice * kSlice;
+    status_.Update(share_->Grow(others_ + taken));
+    if (status_.ok()) taken_ = taken;
+    return status_;
+  }
 
   Budget::Share* share_ = nullptr;
   int64_t others_ = 0;

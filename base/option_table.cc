@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/strip.h"
 
 namespace longshort {
+
 namespace {
 
 constexpr int kMaxFileDepth = 8;
@@ -53,7 +55,41 @@ absl::Status NoOption(const std::string& argument) {
 
 bool BeginsLikeAnOption(const std::string& argument) { return argument.size() > 1 && argument.front() == '-'; }
 
+absl::Status OkIf(bool was_read, absl::string_view rule) {
+  return was_read ? absl::OkStatus() : absl::InvalidArgumentError(rule);
+}
+
 }  // namespace
+
+absl::Status ReadOptionValue(const std::string& text, std::string* value) {
+  *value = text;
+  return absl::OkStatus();
+}
+absl::Status ReadOptionValue(const std::string& text, bool* value) {
+  return OkIf(absl::SimpleAtob(text, value), "must be true or false");
+}
+absl::Status ReadOptionValue(const std::string& text, int32_t* value) {
+  return OkIf(absl::SimpleAtoi(text, value), "must be a whole number in [-2^31, 2^31)");
+}
+absl::Status ReadOptionValue(const std::string& text, int64_t* value) {
+  return OkIf(absl::SimpleAtoi(text, value), "must be a whole number in [-2^63, 2^63)");
+}
+absl::Status ReadOptionValue(const std::string& text, uint64_t* value) {
+  return OkIf(absl::SimpleAtoi(text, value), "must be a whole number in [0, 2^64)");
+}
+absl::Status ReadOptionValue(const std::string& text, double* value) {
+  return OkIf(absl::SimpleAtod(text, value), "must be a number");
+}
+absl::Status ReadOptionValue(const std::string& text, absl::Duration* value) {
+  return OkIf(absl::ParseDuration(text, value), "must be a duration with its unit, such as 500ms, 30s or 2m");
+}
+
+std::string OptionValueText(const std::string& value) { return value; }
+std::string OptionValueText(int32_t value) { return absl::StrCat(value); }
+std::string OptionValueText(int64_t value) { return absl::StrCat(value); }
+std::string OptionValueText(uint64_t value) { return absl::StrCat(value); }
+std::string OptionValueText(double value) { return absl::StrCat(value); }
+std::string OptionValueText(absl::Duration value) { return absl::FormatDuration(value); }
 
 const OptionTable::Option& OptionTable::FlagFile() {
   static const Option& option = *new Option{

@@ -11,8 +11,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace longshort {

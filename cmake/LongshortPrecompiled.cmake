@@ -1,5 +1,5 @@
-# Precompiled headers. The libraries' headers take most of a file's compile time (LibTorch's alone take 9 s). Files still
-# include all headers that they use. Only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on checks
+# Precompiled headers. The libraries' headers take most of a file's compile time (tests/build_cost prints that of LibTorch's). Files
+# still include all headers that they use. Only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on checks
 # this.
 
 # GCC uses a precompiled header only with the flags of its compilation, and some libraries require this flag.
@@ -29,7 +29,8 @@ set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
 _longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
 if(LONGSHORT_TORCH)
-  # Without OpenMP, at::parallel_for is silently a sequential loop. So it is with clang, whose OpenMP is not LibTorch's.
+  # Without OpenMP, at::parallel_for is silently a sequential loop. Clang builds are sequential, because clang's OpenMP runtime
+  # is not the one that LibTorch links.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(LONGSHORT_OPENMP $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
   endif()

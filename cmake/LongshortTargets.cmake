@@ -1,14 +1,13 @@
 # One function for each kind of target, so that the CMakeLists.txt of a folder only lists its content.
 
-# Tests take longer to compile than to run: -O1 takes two thirds of the time of -O3, and -O0 takes two thirds of that of -O1;
-# with sanitizers, half of that without the undefined-behaviour sanitizer. Tests of models compute, so they have -O1 in a
-# release. The tested code is compiled as in the rest of the build.
+# Tests take longer to compile than to run, so they are hardly optimised, and in a build with sanitizers they have no
+# undefined-behaviour sanitizer. Tests of models compute, so they have -O1 in a release. The tested code is compiled as in the
+# rest of the build.
 set(LONGSHORT_TEST_OPTIONS -O0 $<$<CONFIG:RelWithDebInfo>:-fno-sanitize=undefined>)
 set(LONGSHORT_TORCH_TEST_OPTIONS ${LONGSHORT_TEST_OPTIONS} $<$<CONFIG:Release>:-O1>)
-# The protocols, the clients and generated messages take two thirds of the time to compile with -O1. Inlining small functions,
-# which -O1 does not, takes 3 % more, and saves 6 % of the instructions of a small call. The engines, the kernels and what each
-# call by gRPC runs through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions of std::function for
-# uninitialized.
+# The protocols, the clients and generated messages are compiled with -O1 for a short build (tests/build_cost measures it), and
+# with inlining of small functions, which -O1 lacks, for short calls. The engines, the kernels and what each call by gRPC runs
+# through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions of std::function for uninitialized.
 set(LONGSHORT_EDGE_OPTIONS
   $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Release>:-findirect-inlining>
   $<$<CONFIG:Release>:-fstrict-aliasing> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
@@ -93,8 +92,9 @@ function(longshort_test name)
   cmake_parse_arguments(ARG "" "COST" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
-  # Few files at a time, because a change of a test recompiles the others, too. Each file has its own namespace.
-  _longshort_unity(${name} 20)
+  # Not all files of a large room, because of the compiler's memory. Each file has its own namespace. Preset `debug` compiles
+  # each file by itself.
+  _longshort_unity(${name} 40)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)

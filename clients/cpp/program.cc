@@ -1,6 +1,7 @@
 // RunProgram: parses the command line, runs the command and prints its errors.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -9,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/proxy_variable.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "longshort_version.h"
@@ -43,6 +43,18 @@ using Commands = std::array<std::unique_ptr<Command>, 9>;
 Commands MakeCommands() {
   return {MakeScoreCommand(), MakeClassifyCommand(), MakeEmbedCommand(),   MakeGenerateCommand(), MakeModelsCommand(),
           MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(), MakeTokenCommand()};
+}
+
+// Returns text for errors of connections; empty if no environment variable names a proxy. gRPC reads the first variable
+// that is set; an empty one means no proxy.
+std::string ExplainProxyVariable() {
+  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const char* const value = std::getenv(proxy);
+    if (value == nullptr) continue;
+    if (*value == '\0') break;
+    return absl::StrCat(proxy, " is set: gRPC connects through this proxy, except to the hosts in no_proxy");
+  }
+  return {};
 }
 
 // Returns the last line of --help. `program` is "longshort", or also has the command.

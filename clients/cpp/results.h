@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/text_table.h"
+#include "base/text.h"
 #include "clients/cpp/terminal.h"
 #include "google/protobuf/message.h"
 #include "longshort/v1/inference.pb.h"

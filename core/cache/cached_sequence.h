@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/cache/cache_grid.h"
 #include "core/cache/page_store.h"
-#include "core/cache/parked_pages.h"
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 

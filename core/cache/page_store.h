@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "core/cache/cache_grid.h"
 #include "core/cache/page_pool.h"
-#include "core/cache/parked_pages.h"
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/classification/batch_former.h"
-#include "core/classification/classification_job.h"
 #include "core/requests/request_context.h"
 
 namespace longshort::core {

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
-#include "core/classification/classification_job.h"
+#include "core/classification/batch_former.h"
 #include "core/classification/item_queue.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/fair_pool.h"

@@ -16,7 +16,6 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "core/classification/batch_former.h"
-#include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/estimators.h"
 #include "core/schedule/fair_pool.h"

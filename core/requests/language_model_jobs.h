@@ -14,7 +14,6 @@
 #include "core/requests/job.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/language_model_requests.h"
-#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "core/sampling/stop_strings.h"
 #include "core/session/session_store.h"

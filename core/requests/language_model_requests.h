@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/requests/request_context.h"
-#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "core/session/session.h"
 

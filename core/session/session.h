@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cache/parked_pages.h"
+#include "core/cache/cache_grid.h"
 
 namespace longshort::core {
 

@@ -37,7 +37,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "core/cache/parked_pages.h"
+#include "core/cache/cache_grid.h"
 #include "core/session/session.h"
 
 namespace longshort::core {

@@ -15,9 +15,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "models/device/kernel_call.h"
 
 namespace longshort::models {
@@ -110,5 +113,30 @@ struct CudaDeviceOptions {
 // Opens a device on the CUDA runtime. Compiled only with a CUDA toolkit (LONGSHORT_CUDA).
 // Errors: UNAVAILABLE if there is no driver or no such GPU.
 absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOptions& options);
+
+// Reports that a GPU is lost to this process, which must be restarted to use it again. Thread-safe.
+class GpuLoss final {
+ public:
+  using Listener = std::function<void(const std::string& why)>;
+
+  // Sets the listener, which is called at most once; null: none.
+  void SetListener(Listener listener) {
+    const MutexLock lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  // `why`: the GPU, and its error.
+  void Report(const std::string& why) {
+    Listener listener;
+    {
+      const MutexLock lock(mutex_);
+      std::swap(listener, listener_);
+    }
+    if (listener) listener(why);
+  }
+
+ private:
+  Mutex mutex_;
+  Listener listener_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace longshort::models

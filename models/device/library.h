@@ -1,4 +1,5 @@
-// How this process uses LibTorch: its threads, its errors, and its memory between two batches.
+// How this process uses LibTorch: its threads, the number of them for each step, its errors, and its memory between
+// two batches.
 //
 // Each thread that makes LibTorch use several threads gets a team of its own, which stays alive. A team spins between
 // two pieces of work as long as all teams, idle ones included, have at most one thread per CPU. With more threads, a
@@ -6,6 +7,10 @@
 // should have a team, and only while they run one.
 #pragma once
 
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
 #include <exception>
 #include <string_view>
 
@@ -75,6 +80,80 @@ class KeptMemory final {
 
  private:
   bool in_use_ = false;
+};
+
+// Chooses the number of threads of a step: the whole team of the model, or one thread.
+//
+// The threads of a team wait for each other some hundred times in a step. A small step is faster with one thread. If
+// other programs use the same CPUs, each wait may last a scheduler time slice, and a team of two can take 50 times as
+// long as one thread. Neither can be predicted, so the class measures both for each size of step. It tries one thread
+// if that takes at most some milliseconds, if the team has become so slow that one thread must be faster, or if the
+// team gets hardly more than one CPU. It then retries the slower choice at growing intervals.
+//
+// Thread: the one that runs the steps.
+class ThreadChoice final {
+ public:
+  // REQUIRES: threads >= 1.
+  explicit ThreadChoice(int threads) : threads_(threads) {}
+
+  // Returns the number of threads for a step of `work` >= 1 units. The unit must be roughly proportional to time.
+  int Next(int64_t work);
+  // Records the wall time of that step, and the CPU time that the whole process got meanwhile. REQUIRES: Next(work) was
+  // the last call.
+  void Record(int64_t work, double seconds, double processor_seconds);
+
+ private:
+  // Steps whose work is between two powers of 2. Times are mean seconds per unit of work; 0: unknown.
+  struct Size {
+    double team = 0, alone = 0;
+    double best_team = 0;
+    double team_share = 1;     // fraction of its CPUs' time that the team got
+    bool is_alone = false;     // one thread is currently believed faster
+    bool tries_other = false;  // the current step uses the choice that is believed slower
+    int64_t steps_to_trial = 0;
+    int64_t trial_distance = 0;
+  };
+
+  Size& SizeOf(int64_t work);
+  bool IsOneThreadWorthATrial(const Size& size, int64_t work) const;
+
+  int threads_;
+  std::array<Size, 64> sizes_;
+};
+
+// Runs the steps of a model, each on the number of threads that is fastest. Thread: the one that runs the steps.
+class TimedSteps final {
+ public:
+  // `threads`: maximum for a step; 0: LibTorch's default.
+  explicit TimedSteps(int threads) : choice_(threads == 0 ? OwnThreads() : threads) {}
+
+  // Runs `step`, which has `work` units (ThreadChoice::Next). Returns its result, and throws what it throws.
+  template <typename Step>
+  auto Run(int64_t work, const Step& step) {
+    Begin(work);
+    auto result = step();
+    End();
+    return result;
+  }
+
+  // The same in two calls. Do not call End for a step that failed.
+  void Begin(int64_t work) {
+    work_ = work;
+    UseThreads(choice_.Next(work));
+    begin_ = std::chrono::steady_clock::now();
+    processors_begin_ = std::clock();
+  }
+  void End() {
+    choice_.Record(work_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(),
+                   static_cast<double>(std::clock() - processors_begin_) / CLOCKS_PER_SEC);
+  }
+
+ private:
+  ThreadChoice choice_;
+  // The current step:
+  int64_t work_ = 0;
+  std::chrono::steady_clock::time_point begin_;
+  std::clock_t processors_begin_ = 0;
 };
 
 }  // namespace longshort::models

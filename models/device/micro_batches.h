@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/device/thread_choice.h"
+#include "models/device/library.h"
 
 namespace longshort::models {
 

@@ -17,7 +17,6 @@
 #include "c10/core/Device.h"
 #include "c10/util/Exception.h"
 #include "models/device/gpu_device.h"
-#include "models/device/gpu_loss.h"
 #include "models/device/gpu_memory.h"
 #include "models/device/pages.h"
 

@@ -14,9 +14,8 @@
 #include "c10/cuda/CUDAFunctions.h"
 #include "c10/cuda/CUDAStream.h"
 #include "models/device/gpu_device.h"
-#include "models/device/gpu_loss.h"
 #include "models/families/language_model/backend.h"
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 

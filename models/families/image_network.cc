@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 
 namespace longshort::models {
 namespace {

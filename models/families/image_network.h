@@ -10,7 +10,6 @@
 #include "ATen/core/Tensor.h"
 #include "absl/status/status.h"
 #include "models/families/served_classifier.h"
-#include "models/gpu_backends.h"
 #include "models/load_options.h"
 #include "models/ops/item_attention/item_attention.h"
 #include "models/weights/tensors.h"

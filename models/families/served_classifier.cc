@@ -9,11 +9,10 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 #include "models/ops/products/packed_matrix.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

@@ -15,7 +15,6 @@
 #include "models/load_options.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "models/images/decode_image.h"
 #include "models/images/resize.h"
 #include "opencv2/core.hpp"

@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "models/tokenizer/token_spans.h"
 #include "models/tokenizer/tokenizers.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {

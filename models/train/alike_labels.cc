@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/number_text.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "models/train/labelled_data.h"
 #include "models/train/shown_labels.h"

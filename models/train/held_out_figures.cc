@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/text_table.h"
+#include "base/text.h"
 #include "models/train/shown_labels.h"
 
 namespace longshort::models {

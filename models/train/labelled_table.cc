@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "base/text_table.h"
+#include "base/text.h"
 #include "models/train/labelled_texts.h"
 #include "models/train/shown_labels.h"
 #include "re2/re2.h"

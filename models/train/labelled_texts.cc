@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "models/train/shown_labels.h"
 
 namespace longshort::models {

@@ -24,7 +24,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "models/load_options.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 #include "nlohmann/json.hpp"
 

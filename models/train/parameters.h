@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "c10/core/thread_pool.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 #include "models/weights/tensors.h"
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "base/text.h"
 
 namespace longshort::models {
 

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace longshort::models {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/freed_memory.h"
-#include "core/requests/token_stream.h"
+#include "core/requests/job.h"
 #include "core/schedule/refusal.h"
 #include "server/monitoring/tracer.h"
 

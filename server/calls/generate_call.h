@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/requests/language_model_requests.h"
-#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "core/session/session.h"
 #include "models/tokenizer/tokenizer.h"

@@ -9,7 +9,7 @@
 
 #include "core/registry/served_model.h"
 #include "core/requests/language_model_requests.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "core/session/session.h"
 #include "server/calls/call_parts.h"
 #include "server/calls/classifier_calls.h"

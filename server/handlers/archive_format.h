@@ -3,7 +3,7 @@
 //   8 bytes    "LSsess01": magic number and format version
 //   8 bytes    number of bytes of the description, little-endian
 //   ...        the description (session_archive.proto): owner, tokens, position of the cached part
-//   the rest   the session's part of the cache (core/cache/parked_pages.h)
+//   the rest   the session's part of the cache (core/cache/cache_grid.h)
 //
 // The description comes before the cache, and both sides process the data piece by piece, so that neither holds the
 // cache twice.

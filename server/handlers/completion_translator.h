@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 #include "core/requests/language_model_requests.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/number_text.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "server/calls/call_names.h"
 #include "server/handlers/sessions.h"
 #include "server/handlers/text_reader.h"

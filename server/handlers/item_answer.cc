@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "server/calls/call_names.h"
 
 namespace longshort::server {

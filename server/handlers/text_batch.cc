@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/budget.h"
 #include "base/status_macros.h"
-#include "core/requests/token_stream.h"
+#include "core/requests/job.h"
 #include "core/schedule/refusal.h"
 #include "server/calls/call_names.h"
 #include "server/handlers/handlers.h"

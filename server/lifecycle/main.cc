@@ -6,7 +6,7 @@
 
 #include "server/lifecycle/run.h"
 #ifdef LONGSHORT_WITH_CUDA
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #endif
 
 int main(int argc, char** argv) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/worker_device.h"
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/option_values.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
 #include "server/access/session_seal.h"
 #include "server/access/tls_material.h"

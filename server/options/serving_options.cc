@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
 #include "base/files.h"
-#include "base/option_values.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "server/options/machine.h"

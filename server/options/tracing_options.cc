@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/option_table.h"
-#include "base/percent_encoding.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace longshort::server {

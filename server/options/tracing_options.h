@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/option_values.h"
+#include "base/option_table.h"
 #include "server/options/collector.h"
 
 namespace longshort::server {

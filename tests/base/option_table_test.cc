@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort::option_table_test {
 
@@ -34,9 +35,7 @@ OptionTable MakeTable(Values& values) {
 
 std::string MessageOf(const std::vector<std::string>& arguments) {
   Values values;
-  const absl::Status status = MakeTable(values).Parse(arguments);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
+  return RefusalOf(MakeTable(values).Parse(arguments));
 }
 
 std::string WriteFile(const std::string& name, const std::string& text) {

@@ -1,4 +1,4 @@
-// Matchers for the code and the words of an absl::Status.
+// The code and the words of an absl::Status.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace longshort {
 
@@ -31,6 +32,14 @@ MATCHER_P(Refuses, words, "is INVALID_ARGUMENT with the given words") {
     if (std::string(status.message()).find(word) == std::string::npos) return false;
   }
   return true;
+}
+
+// Returns the message of a result that must be INVALID_ARGUMENT.
+template <typename Result>
+std::string RefusalOf(const Result& result) {
+  const absl::Status status = StatusOf(result);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return std::string(status.message());
 }
 
 }  // namespace longshort

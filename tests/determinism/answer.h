@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/request_context.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "core/session/session.h"
 #include "models/worker_device.h"
 #include "tests/determinism/conversation.h"

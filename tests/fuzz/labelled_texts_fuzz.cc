@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "models/train/labelled_texts.h"
 #include "tests/fuzz/require.h"

@@ -6,9 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/families/language_model/emulated_backends.h"
 #endif

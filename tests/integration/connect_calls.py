@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ from integration.server_process import Server
 TOKENIZE, SCORE_TEXT = "/longshort.v1.Inference/Tokenize", "/longshort.v1.Inference/ScoreText"
 GENERATE_STREAM = "/longshort.v1.Inference/GenerateStream"
 JSON_TYPE = {"Content-Type": "application/json"}
+STREAM_TYPE = {"Content_Type": "application/connect+json"}
+LONG = {"prompt": {"text": "x"}, "maxTokens": 60000}
+# Its answer of 6 MB does not fit into the buffers of a connection whose client reads nothing.
+LARGE = LONG | {"maxTokens": 6000, "tokenLogProbabilities": True, "topAlternatives": 20}
 SECONDS = 60
 
 
@@ -75,3 +80,20 @@ def receive_all(connection: socket.socket) -> bytes:
         while part := connection.recv(1 << 16):
             received += part
     return received
+
+
+def lives(server: Server) -> bool:
+    """Whether a probe is answered soon."""
+    assert server.process.poll() is None, server.log()
+    begin = time.monotonic()
+    return server.http("/livez")[0] == 200 and time.monotonic() - begin < 20
+
+
+def begin_stream(server: Server, message: object = LONG, source: str = "127.0.0.1", **fields: object) -> socket.socket:
+    """The connection of a stream whose first bytes have come. It receives little more unless more of it is read."""
+    body = envelope(message)
+    connection = connect(server, source)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.sendall(head(GENERATE_STREAM, Content_Length=len(body), **STREAM_TYPE, **fields) + body)
+    assert connection.recv(1 << 12).startswith(b"HTTP/1.1 200 ")
+    return connection

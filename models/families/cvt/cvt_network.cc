@@ -13,7 +13,7 @@
 #include "models/families/family.h"
 #include "models/families/family_loader.h"
 #include "models/families/image_network.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {

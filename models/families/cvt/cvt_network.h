@@ -10,7 +10,6 @@
 #include "models/families/cvt/cvt_config.h"
 #include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

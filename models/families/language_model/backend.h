@@ -16,7 +16,7 @@
 #include "models/device/model_gpu.h"
 #include "models/families/language_model/decoder.h"
 #include "models/families/language_model/step_plan.h"
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #include "models/model.h"
 #include "models/worker_device.h"
 

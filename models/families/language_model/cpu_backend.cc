@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
-#include "models/device/thread_choice.h"
 #include "models/families/language_model/backend.h"
 #include "models/families/language_model/page_storage.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"

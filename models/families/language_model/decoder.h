@@ -13,7 +13,6 @@
 #include "models/families/language_model/language_model_config.h"
 #include "models/ops/causal_attention/causal_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 
 namespace longshort::models {
 

@@ -10,7 +10,7 @@
 #include "models/families/family_loader.h"
 #include "models/families/language_model/backend.h"
 #include "models/families/language_model/language_model_config.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {

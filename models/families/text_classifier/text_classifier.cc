@@ -13,8 +13,8 @@
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_layer.h"
 #include "models/families/text_classifier/text_network.h"
-#include "models/gpu_backends.h"
 #include "models/images/image_preprocessor.h"
+#include "models/load_options.h"
 #include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {

@@ -8,7 +8,7 @@
 #include "models/ops/document_attention/packed_documents.h"
 #include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models {
 

@@ -7,7 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/families/text_classifier/text_classifier_config.h"
 #include "models/families/text_classifier/text_layer.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {

@@ -16,7 +16,6 @@
 #include "models/families/text_classifier/text_layer.h"
 #include "models/load_options.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
 

@@ -6,8 +6,7 @@
 
 #include "models/device/kernel_call.h"
 #include "models/device/pages.h"
-#include "models/ops/rows/head_rows.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 // For CPUs: consecutive queries and some heads.
 //

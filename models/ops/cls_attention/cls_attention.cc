@@ -4,8 +4,8 @@
 
 #include "ATen/Functions.h"
 #include "models/ops/cls_attention/cls_attention_kernels.h"
-#include "models/ops/document_attention/document_functions.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longshort::models::cpu {

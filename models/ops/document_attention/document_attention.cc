@@ -10,8 +10,8 @@
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
-#include "models/ops/document_attention/document_functions.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longshort::models {

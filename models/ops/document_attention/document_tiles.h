@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
-#include "models/ops/rows/head_rows.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models::cpu {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models {
 

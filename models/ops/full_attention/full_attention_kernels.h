@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "models/ops/rows/head_rows.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models::cpu {
 

@@ -9,7 +9,7 @@
 #include "ATen/core/grad_mode.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/item_attention/item_attention.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models {
 namespace {

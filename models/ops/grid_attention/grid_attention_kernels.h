@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "models/device/kernel_call.h"
-#include "models/ops/rows/head_rows.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "models/ops/rows/rows.h"
 
 // For CPUs: one head of one image. Only pairs of a query and a key that it sees are computed.

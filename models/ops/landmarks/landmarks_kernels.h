@@ -8,8 +8,7 @@
 
 #include "models/device/kernel_call.h"
 #include "models/device/pages.h"
-#include "models/ops/rows/head_rows.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "models/ops/rows/rows.h"
 
 // For CPUs: one head of one document, for training, with the gradient.

@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "c10/core/GradMode.h"
 #include "models/ops/layer_halves/layer_halves_kernels.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longshort::models::cpu {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "models/ops/products/product_kernels.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models::cpu {
 namespace {

@@ -11,7 +11,7 @@
 #include "c10/util/Exception.h"
 #include "models/ops/products/panel_matrix.h"
 #include "models/ops/products/product_kernels.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models {
 namespace {

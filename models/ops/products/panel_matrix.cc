@@ -8,7 +8,7 @@
 #include "ATen/native/CPUBlas.h"
 #include "c10/util/BFloat16.h"
 #include "models/ops/products/product_kernels.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 namespace longshort::models::cpu {
 

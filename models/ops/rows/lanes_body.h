@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 #define LS_INLINE inline __attribute__((always_inline))
 // Unrolls a short loop with a constant count, so that its numbers stay in registers.

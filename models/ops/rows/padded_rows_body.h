@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/ops/rows/head_rows.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "models/ops/rows/lanes_body.h"
 
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {

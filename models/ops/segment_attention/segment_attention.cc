@@ -5,8 +5,8 @@
 
 #include "ATen/Functions.h"
 #include "c10/core/GradMode.h"
-#include "models/ops/document_attention/document_functions.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "models/ops/segment_attention/segment_attention_kernels.h"
 #include "torch/csrc/autograd/custom_function.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/number_text.h"
+#include "base/text.h"
 #include "longshort_version.h"
 #include "nlohmann/json.hpp"
 

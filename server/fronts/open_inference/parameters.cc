@@ -12,9 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "base/text.h"
 #include "server/calls/call_names.h"
 #include "server/fronts/open_inference/open_inference.h"
 

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/number_text.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "server/call/message_size.h"
 #include "server/calls/call_names.h"
 #include "server/fronts/open_inference/bytes_tensor.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/percent_encoding.h"
+#include "base/text.h"
 #include "server/calls/call_names.h"
 #include "server/fronts/open_inference/infer.h"
 #include "server/fronts/open_inference/open_inference.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/registry/served_model.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "models/tokenizer/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "server/call/call_record.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/number_text.h"
+#include "base/text.h"
 #include "server/call/message_size.h"
 
 namespace longshort::server {

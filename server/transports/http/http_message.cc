@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "base/percent_encoding.h"
+#include "base/text.h"
 
 namespace longshort::server {
 namespace {

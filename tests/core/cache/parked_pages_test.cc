@@ -1,11 +1,10 @@
 // Sequences that go from one cache to another.
 
-#include "core/cache/parked_pages.h"
-
 #include <functional>
 #include <string>
 #include <utility>
 
+#include "core/cache/cache_grid.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"

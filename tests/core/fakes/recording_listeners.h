@@ -9,7 +9,7 @@
 
 #include "core/requests/language_model_engine.h"
 #include "core/requests/language_model_requests.h"
-#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/end_signal.h"
 

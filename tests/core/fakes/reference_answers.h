@@ -6,7 +6,6 @@
 
 #include "absl/types/span.h"
 #include "core/requests/language_model_jobs.h"
-#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"

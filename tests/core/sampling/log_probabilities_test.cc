@@ -1,8 +1,7 @@
-#include "core/sampling/log_probabilities.h"
-
 #include <cmath>
 #include <limits>
 
+#include "core/sampling/sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,7 @@
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
-#include "models/gpu_backends.h"
+#include "models/device/gpu_device.h"
+#include "models/load_options.h"
 
 namespace longshort::models::cuda_backends_test {
 

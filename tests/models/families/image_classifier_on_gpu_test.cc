@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/families/cvt/cvt_network.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"

@@ -9,7 +9,7 @@
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
 #include "models/families/language_model/language_model_config.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"

@@ -99,7 +99,7 @@ def test_the_host_side_compiles(source: str) -> None:
 
 
 def test_errors_after_which_the_process_must_be_ended_are_those_that_cuda_names() -> None:
-    """By the toolkit's own header: a GPU that has one of them is lost (models/device/gpu_loss.h)."""
+    """By the toolkit's own header: a GPU that has one of them is lost (GpuLoss in models/device/gpu_device.h)."""
     header = (Path(NVCC).resolve().parents[1] / "include/driver_types.h").read_text()
     described = re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*(cudaError\w+)\s*=", header, re.DOTALL)
     lasting = {name for text, name in described if "process must be terminated" in " ".join(text.split())}

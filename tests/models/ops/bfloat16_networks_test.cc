@@ -9,7 +9,7 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/families/text_classifier/text_network.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "models/ops/layers/linear.h"

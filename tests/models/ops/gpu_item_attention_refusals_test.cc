@@ -7,7 +7,7 @@
 #include "ATen/Functions.h"
 #include "c10/util/Exception.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "tests/models/gpu/emulated_device.h"
 

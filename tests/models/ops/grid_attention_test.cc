@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "tests/models/ops/instruction_set_name.h"
 
 namespace longshort::models::grid_attention_test {

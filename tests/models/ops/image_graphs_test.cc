@@ -9,7 +9,7 @@
 #include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"

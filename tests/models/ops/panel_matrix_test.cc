@@ -10,7 +10,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/ops/products/product_kernels.h"
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 #include "tests/models/ops/instruction_set_name.h"
 
 namespace longshort::models {

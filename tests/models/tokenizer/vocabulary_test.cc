@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/tokenizer/tokenizers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort::models::tokenizer_vocabulary_test {
 
@@ -10,11 +11,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(std::string_view text) {
-  const auto symbols = ParseVocabulary(text, "some/vocabulary.txt");
-  EXPECT_EQ(symbols.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(symbols.status().message());
-}
+std::string ErrorOf(std::string_view text) { return RefusalOf(ParseVocabulary(text, "some/vocabulary.txt")); }
 
 TEST(Vocabulary, ReadsASymbolALine) {
   EXPECT_THAT(*ParseVocabulary("101 900\n32 0\nmadeupword0000 0\n", "f"), ElementsAre("101", "32", "madeupword0000"));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ATen/Functions.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 #include "tests/base/temporary_directory.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/calls/request_limits.h"
+#include "tests/base/status_matchers.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
@@ -19,11 +20,6 @@ namespace longshort::server::generation_plan_test {
 using ::testing::HasSubstr;
 
 constexpr RequestLimits kLimits = {.prompt_tokens = 1000, .generate_tokens = 500};
-
-std::string MessageOf(const absl::Status& status) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
-}
 
 // `text` must outlive the call.
 GenerateCall Prompted(std::string_view text) {
@@ -70,7 +66,7 @@ TEST(GenerationPlan, CompletionsShareTheLimitOfPromptTokens) {
   GenerateCall call = Prompted(prompt);
   EXPECT_TRUE(Plan(call).ok());
   call.completions = 2;
-  EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
+  EXPECT_EQ(RefusalOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
 }
 
 TEST(GenerationPlan, EachOfSeveralPromptsHasTheCompletionsThatItHasAlone) {
@@ -89,19 +85,19 @@ TEST(GenerationPlan, EachOfSeveralPromptsHasTheCompletionsThatItHasAlone) {
     EXPECT_EQ(plan->requests[i].sampling.seed, 42U);
   }
   call.prompts[1].text = "";
-  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("beginning#1 is empty"));
+  EXPECT_THAT(RefusalOf(Plan(call).status()), HasSubstr("beginning#1 is empty"));
 }
 
 TEST(GenerationPlan, PromptsShareTheLimitsOfOneCall) {
   const std::string half(501, 'x');
   GenerateCall call = Prompted(half);
   call.prompts.push_back(call.prompts.front());
-  EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
+  EXPECT_EQ(RefusalOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
   call = Prompted("a");
   call.prompts.resize(2049, call.prompts.front());
-  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 2048]"));
+  EXPECT_THAT(RefusalOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 2048]"));
   call.completions = 2;
-  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 1024]"));
+  EXPECT_THAT(RefusalOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 1024]"));
 }
 
 // The size of the queue also limits the completions, because a larger call could never be accepted.
@@ -111,7 +107,7 @@ TEST(GenerationPlan, CompletionsAreLimitedByTheModelsQueue) {
   GenerateCall call = Prompted("abc");
   call.completions = 5;
   EXPECT_EQ(
-      MessageOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, core::RequestContext()).status()),
+      RefusalOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, core::RequestContext()).status()),
       "variants is 5; it must be in [1, 4]");
   EXPECT_EQ(LimitsOf(model, kLimits).completions, 4);
 }
@@ -124,7 +120,7 @@ TEST(GenerationPlan, OneAnswerHasALimitOfTokens) {
   call.completions = 2;
   EXPECT_TRUE(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames).ok());
   call.completions = 3;
-  EXPECT_EQ(MessageOf(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames)),
+  EXPECT_EQ(RefusalOf(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames)),
             "length times variants (Stream takes more) is 1500; it must be in [1, 1000]");
 }
 
@@ -135,13 +131,13 @@ TEST(GenerationPlan, WithoutAVocabularyTheAnswerHasIds) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->describe_tokens);
   call.stop = {"x"};
-  EXPECT_THAT(MessageOf(PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext()).status()),
+  EXPECT_THAT(RefusalOf(PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext()).status()),
               HasSubstr("end is set"));
 }
 
 TEST(GenerationPlan, APromptMayBeUnsetOnlyWithASession) {
   GenerateCall call;
-  EXPECT_EQ(MessageOf(Plan(call).status()), "beginning is unset; it must have words or ids");
+  EXPECT_EQ(RefusalOf(Plan(call).status()), "beginning is unset; it must have words or ids");
   call.session = core::SessionReference{.id = "talk"};
   EXPECT_TRUE(Plan(call).ok());
 }

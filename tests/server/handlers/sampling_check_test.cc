@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/handlers/generation_plan.h"
+#include "tests/base/status_matchers.h"
 #include "tests/server/fakes/plain_names.h"
 
 namespace longshort::server::sampling_check_test {
@@ -20,25 +21,20 @@ absl::StatusOr<core::SamplingOptions> Check(const core::SamplingOptions& samplin
   return CheckSampling(sampling, 260, RequestLimits(), kPlainNames);
 }
 
-std::string MessageOf(const absl::Status& status) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
-}
-
 TEST(SamplingCheck, AnErrorHasTheExactValue) {
   core::SamplingOptions sampling;
   sampling.temperature = 0;
   EXPECT_EQ(Check(sampling)->temperature, 0);
   sampling.top_p = 0;
-  EXPECT_EQ(MessageOf(Check(sampling).status()), "nucleus is 0; it must be in (0, 1]");
+  EXPECT_EQ(RefusalOf(Check(sampling).status()), "nucleus is 0; it must be in (0, 1]");
   sampling.top_p = 1.0000001;
-  EXPECT_THAT(MessageOf(Check(sampling).status()), testing::StartsWith("nucleus is 1.0000001"));
+  EXPECT_THAT(RefusalOf(Check(sampling).status()), testing::StartsWith("nucleus is 1.0000001"));
 }
 
 TEST(SamplingCheck, AnErrorHasTheBiasAsItWasGiven) {
   core::SamplingOptions sampling;
   sampling.logit_bias = {{7, 100.1F}};
-  EXPECT_EQ(MessageOf(Check(sampling).status()), "bias#7 is 100.1; it must be in [-100, 100]");
+  EXPECT_EQ(RefusalOf(Check(sampling).status()), "bias#7 is 100.1; it must be in [-100, 100]");
 }
 
 TEST(SamplingCheck, NotANumberIsOutsideEveryRange) {
@@ -57,7 +53,7 @@ TEST(SamplingCheck, NotANumberIsOutsideEveryRange) {
   for (const auto& set : fields) {
     core::SamplingOptions sampling;
     set(sampling);
-    EXPECT_THAT(MessageOf(Check(sampling).status()), HasSubstr("nan"));
+    EXPECT_THAT(RefusalOf(Check(sampling).status()), HasSubstr("nan"));
   }
 }
 

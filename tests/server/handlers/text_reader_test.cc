@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/base/status_matchers.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
@@ -17,11 +18,6 @@ constexpr FieldPath kPrompt = {.field = "prompt"};
 
 absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const core::ServedLanguageModel& model, int64_t max) {
   return ReadText({.input = input, .path = kPrompt}, kPlainNames, model, max);
-}
-
-std::string MessageOf(const absl::Status& status) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
 }
 
 TEST(TextReader, ReadsTextBytesAndIds) {
@@ -37,21 +33,21 @@ TEST(TextReader, ReadsTextBytesAndIds) {
 TEST(TextReader, CountsTokensAgainstTheLimit) {
   const TextInput input = {.kind = TextInput::Kind::kText, .text = "12345"};
   EXPECT_TRUE(Read(input, *ByteModel(), 5).ok());
-  EXPECT_EQ(MessageOf(Read(input, *ByteModel(), 4).status()),
+  EXPECT_EQ(RefusalOf(Read(input, *ByteModel(), 4).status()),
             "number of tokens of beginning is 5; it must be in [1, 4]");
 }
 
 TEST(TextReader, AModelWithoutVocabularyTakesIdsOnly) {
-  EXPECT_EQ(MessageOf(Read({.kind = TextInput::Kind::kText, .text = "x"}, *IdModel(), 10).status()),
+  EXPECT_EQ(RefusalOf(Read({.kind = TextInput::Kind::kText, .text = "x"}, *IdModel(), 10).status()),
             "beginning is text; it must be ids, because the model has no vocabulary");
   EXPECT_THAT(*Read({.kind = TextInput::Kind::kIds, .ids = {259}}, *IdModel(), 10), ElementsAre(259));
 }
 
 TEST(TextReader, ErrorsUseTheFieldNamesOfTheProtocol) {
-  EXPECT_EQ(MessageOf(Read({}, *ByteModel(), 10).status()), "beginning is unset; it must have words or ids");
-  EXPECT_EQ(MessageOf(Read({.kind = TextInput::Kind::kText}, *ByteModel(), 10).status()),
+  EXPECT_EQ(RefusalOf(Read({}, *ByteModel(), 10).status()), "beginning is unset; it must have words or ids");
+  EXPECT_EQ(RefusalOf(Read({.kind = TextInput::Kind::kText}, *ByteModel(), 10).status()),
             "beginning is empty; it must have at least one token");
-  EXPECT_EQ(MessageOf(Read({.kind = TextInput::Kind::kIds, .ids = {7, 260}}, *ByteModel(), 10).status()),
+  EXPECT_EQ(RefusalOf(Read({.kind = TextInput::Kind::kIds, .ids = {7, 260}}, *ByteModel(), 10).status()),
             "beginning, id 1 is 260; it must be in [0, 259]");
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/base/status_matchers.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
@@ -38,16 +39,11 @@ absl::StatusOr<std::unique_ptr<TextScorer>> Speaker(const ScoreOptions& options 
 TextInput Text(std::string_view text) { return {.kind = TextInput::Kind::kText, .text = text}; }
 TextInput Ids(const std::vector<int32_t>& ids) { return {.kind = TextInput::Kind::kIds, .ids = ids}; }
 
-std::string MessageOf(const absl::Status& status) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
-}
-
 TEST(TextScorer, AClassifierReadsUpToItsLimitAndMoreOnlyIfItMayTruncate) {
   ScoreOptions options;
   const auto strict = Classifier(options);
   EXPECT_EQ((*strict)->Read(Text("12345678"), std::nullopt, 0)->tokens(), 8);
-  EXPECT_THAT(MessageOf((*strict)->Read(Text("123456789"), std::nullopt, 0).status()),
+  EXPECT_THAT(RefusalOf((*strict)->Read(Text("123456789"), std::nullopt, 0).status()),
               HasSubstr("number of tokens of text#0 is 9; it must be in [1, 8]"));
   options.truncate = true;
   const auto text = (*Classifier(options))->Read(Text("ABCDEFGHIJ"), std::nullopt, 0);
@@ -76,7 +72,7 @@ TEST(TextScorer, IdsAfterTheCutAreCheckedToo) {
   ScoreOptions options;
   options.truncate = true;
   const std::vector<int32_t> ids = {1, 1, 1, 1, 1, 1, 1, 1, 257};
-  EXPECT_EQ(MessageOf((*Classifier(options))->Read(Ids(ids), std::nullopt, std::nullopt).status()),
+  EXPECT_EQ(RefusalOf((*Classifier(options))->Read(Ids(ids), std::nullopt, std::nullopt).status()),
             "text, id 8 is 257; it must be in [0, 256]");
 }
 
@@ -107,10 +103,10 @@ TEST(TextScorer, IdsAreMovedToTheEngine) {
 TEST(TextScorer, PaddingAloneIsRefusedAndInsideATextIsNot) {
   const auto scorer = Classifier();
   std::vector<int32_t> ids = {0};
-  EXPECT_THAT(MessageOf((*scorer)->Read(Ids(ids), std::nullopt, std::nullopt).status()), HasSubstr("padding"));
+  EXPECT_THAT(RefusalOf((*scorer)->Read(Ids(ids), std::nullopt, std::nullopt).status()), HasSubstr("padding"));
   ids.push_back(9);
   EXPECT_TRUE((*scorer)->Read(Ids(ids), std::nullopt, std::nullopt).ok());
-  EXPECT_THAT(MessageOf((*scorer)->Read(Text(""), std::nullopt, std::nullopt).status()), HasSubstr("empty"));
+  EXPECT_THAT(RefusalOf((*scorer)->Read(Text(""), std::nullopt, std::nullopt).status()), HasSubstr("empty"));
 }
 
 TEST(TextScorer, AClassifierOfPairsTakesTwoDocumentsAndOthersOne) {
@@ -118,11 +114,11 @@ TEST(TextScorer, AClassifierOfPairsTakesTwoDocumentsAndOthersOne) {
   const auto pair = (*Classifier({}, 2))->Read(Text("a"), second, std::nullopt);
   ASSERT_TRUE(pair.ok()) << pair.status();
   EXPECT_THAT(pair->documents, ElementsAre(ElementsAre(98), ElementsAre(99)));
-  EXPECT_EQ(MessageOf((*Classifier({}, 2))->Read(Text("a"), std::nullopt, std::nullopt).status()),
+  EXPECT_EQ(RefusalOf((*Classifier({}, 2))->Read(Text("a"), std::nullopt, std::nullopt).status()),
             "other text is unset; it must be set, because the model takes two documents");
-  EXPECT_EQ(MessageOf((*Classifier())->Read(Text("a"), second, std::nullopt).status()),
+  EXPECT_EQ(RefusalOf((*Classifier())->Read(Text("a"), second, std::nullopt).status()),
             "other text is set; it must be unset, because the model takes one document");
-  EXPECT_THAT(MessageOf((*Speaker())->Read(Text("a"), second, std::nullopt).status()), HasSubstr("language model"));
+  EXPECT_THAT(RefusalOf((*Speaker())->Read(Text("a"), second, std::nullopt).status()), HasSubstr("language model"));
 }
 
 class JoinedPairs : public ::testing::Test {
@@ -147,7 +143,7 @@ TEST_F(JoinedPairs, TheSecondDocumentIsOptional) {
 }
 
 TEST_F(JoinedPairs, TheLimitIsThatOfBothDocuments) {
-  EXPECT_THAT(MessageOf(Read({0, 5, 5, 2}, {{0, 6, 6, 6, 2}}).status()),
+  EXPECT_THAT(RefusalOf(Read({0, 5, 5, 2}, {{0, 6, 6, 6, 2}}).status()),
               HasSubstr("number of tokens of text and other text is 9; it must be in [1, 8]"));
   const auto pair = Read({0, 5, 2}, {{0, 6, 7, 8, 9, 2}}, /*truncate=*/true);
   ASSERT_TRUE(pair.ok()) << pair.status();
@@ -155,7 +151,7 @@ TEST_F(JoinedPairs, TheLimitIsThatOfBothDocuments) {
   EXPECT_FALSE(pair->readings[0].truncated);
   EXPECT_TRUE(pair->readings[1].truncated);
   EXPECT_EQ(pair->readings[1].token_count, 5);
-  EXPECT_THAT(MessageOf(Read({5}, {{0, 6, 6, 6, 6, 6, 6, 2}}, /*truncate=*/true).status()),
+  EXPECT_THAT(RefusalOf(Read({5}, {{0, 6, 6, 6, 6, 6, 6, 2}}, /*truncate=*/true).status()),
               HasSubstr("cannot be truncated to 8 tokens"));
 }
 
@@ -168,13 +164,13 @@ TEST_F(JoinedPairs, ATruncatedDocumentKeepsItsLastToken) {
 
 TEST_F(JoinedPairs, PaddingIsTheModelsId) {
   EXPECT_TRUE(Read({0}, std::nullopt).ok());
-  EXPECT_THAT(MessageOf(Read({1, 1}, std::nullopt).status()), HasSubstr("padding (id 1) alone"));
+  EXPECT_THAT(RefusalOf(Read({1, 1}, std::nullopt).status()), HasSubstr("padding (id 1) alone"));
 }
 
 TEST_F(JoinedPairs, WhatTruncationKeepsIsNotPaddingAlone) {
-  EXPECT_THAT(MessageOf(Read({1, 1, 1, 1, 1, 1, 1, 1, 5, 1}, std::nullopt, /*truncate=*/true).status()),
+  EXPECT_THAT(RefusalOf(Read({1, 1, 1, 1, 1, 1, 1, 1, 5, 1}, std::nullopt, /*truncate=*/true).status()),
               HasSubstr("padding (id 1) alone"));
-  EXPECT_THAT(MessageOf(Read({0, 5, 2}, {{1, 1, 1, 1, 1, 1, 1, 1, 5, 1}}, /*truncate=*/true).status()),
+  EXPECT_THAT(RefusalOf(Read({0, 5, 2}, {{1, 1, 1, 1, 1, 1, 1, 1, 5, 1}}, /*truncate=*/true).status()),
               HasSubstr("padding (id 1) alone"));
 }
 
@@ -188,14 +184,14 @@ TEST(TextScorer, AModelWithoutClassesDoesNotClassify) {
 TEST(TextScorer, OptionsOfTheOtherKindOfModelAreRefusedByName) {
   ScoreOptions options;
   options.truncate = true;
-  EXPECT_EQ(MessageOf(Speaker(options).status()), "cut is 1; it must be unset: the model is a language model");
+  EXPECT_EQ(RefusalOf(Speaker(options).status()), "cut is 1; it must be unset: the model is a language model");
   options = {};
   options.classes.top_k = 1;
-  EXPECT_THAT(MessageOf(Speaker(options).status()), HasSubstr("classes is 1"));
+  EXPECT_THAT(RefusalOf(Speaker(options).status()), HasSubstr("classes is 1"));
   options = {};
   options.token_log_probabilities = true;
   EXPECT_TRUE(Speaker(options).ok());
-  EXPECT_THAT(MessageOf(Classifier(options).status()), HasSubstr("details is 1"));
+  EXPECT_THAT(RefusalOf(Classifier(options).status()), HasSubstr("details is 1"));
 }
 
 TEST(TextScorer, AlternativesNeedLogProbabilities) {

@@ -2,16 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "server/options/server_options.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort::server::command_line_test {
 
 using ::testing::HasSubstr;
 
-std::string MessageOf(const std::vector<std::string>& arguments) {
-  const auto line = ParseCommandLine(arguments);
-  EXPECT_EQ(line.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(line.status().message());
-}
+std::string MessageOf(const std::vector<std::string>& arguments) { return RefusalOf(ParseCommandLine(arguments)); }
 
 TEST(CommandLine, EveryKindOfOptionIsRead) {
   const auto line = ParseCommandLine({"--model-repository", "zoo", "--threads=4", "--listen=[::1]:1", "--check-config",

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tests/base/status_matchers.h"
+
 namespace longshort::server::server_options_test {
 
 using ::testing::AllOf;
@@ -19,11 +21,7 @@ ServerOptions ValidOptions() {
   return options;
 }
 
-std::string MessageOf(const ServerOptions& options) {
-  const auto validated = ValidateServerOptions(options, kMachine);
-  EXPECT_EQ(validated.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(validated.status().message());
-}
+std::string MessageOf(const ServerOptions& options) { return RefusalOf(ValidateServerOptions(options, kMachine)); }
 
 TEST(ServerOptions, DefaultsAreValidAndThreadsFollowTheMachine) {
   const auto validated = ValidateServerOptions(ValidOptions(), kMachine);

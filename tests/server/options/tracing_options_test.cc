@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "tests/base/status_matchers.h"
+
 namespace longshort::server::tracing_options_test {
 
 using ::testing::ElementsAre;
@@ -32,9 +34,7 @@ TracingOptions ReadMore(Values values) {
 }
 
 std::string ErrorOf(Values values, const std::string& endpoint, std::optional<double> ratio = std::nullopt) {
-  const auto options = Read(std::move(values), endpoint, ratio);
-  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(options.status().message());
+  return RefusalOf(Read(std::move(values), endpoint, ratio));
 }
 
 // The only warning; the start goes on.

@@ -7,7 +7,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/families/cvt/cvt_config.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/device/model_gpu.h"
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #include "tests/models/gpu/emulated_device.h"
 
 namespace longshort::models {

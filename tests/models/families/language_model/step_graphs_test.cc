@@ -15,7 +15,7 @@
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/families/language_model/transformer_ls.h"
 #include "tests/models/families/language_model/emulated_backends.h"
 #include "tests/models/families/language_model/random_decoder.h"

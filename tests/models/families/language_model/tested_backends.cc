@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "models/device/gpu_loss.h"
+#include "models/device/gpu_device.h"
 #include "models/families/language_model/backend.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/families/language_model/emulated_backends.h"
 #endif

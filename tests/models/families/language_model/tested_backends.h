@@ -13,7 +13,7 @@
 #include "models/families/language_model/decoder.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/families/language_model/transformer_ls.h"
-#include "models/gpu_backends.h"
+#include "models/load_options.h"
 
 namespace longshort::models {
 

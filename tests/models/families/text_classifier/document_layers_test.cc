@@ -15,7 +15,7 @@
 #include "models/device/library.h"
 #include "models/families/text_classifier/text_layer.h"
 #include "models/families/text_classifier/text_network.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "tests/models/families/text_classifier/random_text_model.h"
 #include "tests/models/ops/instruction_set_name.h"
 

@@ -9,7 +9,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 #include "models/families/text_classifier/text_classifier_config.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {

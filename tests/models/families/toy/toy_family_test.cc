@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "models/families/family.h"
 #include "models/families/load_model.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/core/fakes/fake_classifier.h"

@@ -9,7 +9,6 @@
 #include "models/families/image_network.h"
 #include "models/families/served_classifier.h"
 #include "models/ops/layers/linear.h"
-#include "models/ops/layers/stored_tensor.h"
 #include "tests/models/families/toy/toy_config.h"
 
 namespace longshort::models {

@@ -6,7 +6,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/families/vil/vil_config.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 
 namespace longshort::models {
 

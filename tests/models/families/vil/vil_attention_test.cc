@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 #include "models/ops/full_attention/full_attention.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 #include "tests/models/families/vil/attention_loop.h"
 #include "tests/models/families/vil/random_vil.h"

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "models/families/vil/vil_attention.h"
 #include "models/families/vil/vil_config.h"
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 #include "tests/models/families/vil/random_vil.h"
 #include "tests/models/ops/factory_calls.h"

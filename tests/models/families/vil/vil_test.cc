@@ -9,7 +9,7 @@
 #include "models/families/family.h"
 #include "models/families/vil/vil_config.h"
 #include "models/families/vil/vil_network.h"
-#include "models/ops/layers/stored_tensor.h"
+#include "models/ops/layers/linear.h"
 #include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/fronts/open_inference/rest_messages.h"
+#include "tests/base/status_matchers.h"
 #include "tests/server/fronts/open_inference/requests.h"
 
 namespace longshort::server::rest_request_test {
@@ -48,9 +49,7 @@ std::string RawOf(const std::string& datatype, const std::string& shape, const s
 }
 
 std::string ErrorOf(const std::string& json, const std::string& binary = "") {
-  const absl::Status status = ReadRequest(json, binary).status;
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << json;
-  return std::string(status.message());
+  return RefusalOf(ReadRequest(json, binary).status);
 }
 
 TEST(RestRequest, DataBecomesRawContents) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort::server::completions_codec_test {
 
@@ -25,11 +26,7 @@ absl::StatusOr<CompletionsRequest> ReadCompletionsRequest(const std::string& bod
 
 Prompt Ids(std::vector<int32_t> ids) { return ids; }
 
-std::string ErrorOf(const std::string& body) {
-  const absl::Status status = ReadCompletionsRequest(body).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
-}
+std::string ErrorOf(const std::string& body) { return RefusalOf(ReadCompletionsRequest(body).status()); }
 
 TEST(CompletionsCodec, FieldsThatAreAbsentOrNullHaveOpenAisDefaults) {
   const auto request = ReadCompletionsRequest(R"({"prompt": "a", "max_tokens": null, "seed": null, "stop": null})");

@@ -7,6 +7,7 @@
 
 #include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort::server::embeddings_test {
 
@@ -26,11 +27,7 @@ absl::StatusOr<EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body)
 
 Prompt Ids(std::vector<int32_t> ids) { return ids; }
 
-std::string ErrorOf(const std::string& body) {
-  const absl::Status status = ReadEmbeddingsRequest(body).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  return std::string(status.message());
-}
+std::string ErrorOf(const std::string& body) { return RefusalOf(ReadEmbeddingsRequest(body).status()); }
 
 TEST(Embeddings, AnInputHasFourForms) {
   EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": "a"})")->inputs[0], Prompt("a"));

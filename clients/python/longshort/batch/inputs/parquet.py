@@ -208,7 +208,7 @@ class Parquet:
     def _carried_of(self, piece: Any, lost: Counter[str]) -> tuple[Any, dict[int, str]]:
         """The carried columns with the types of the run; and by the index of a row, what is wrong with one of them.
 
-        lost  counts the values that could not be read, or that the type of the run does not have, by the column's name
+        lost  counts the values that the type of the run does not have, by the column's name
         """
         columns = []
         broken: dict[int, str] = {}

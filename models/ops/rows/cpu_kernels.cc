@@ -1,4 +1,4 @@
-#include "models/ops/rows/instruction_set.h"
+#include "models/ops/rows/cpu_kernels.h"
 
 #include <algorithm>
 #include <cstdlib>

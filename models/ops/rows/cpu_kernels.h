@@ -1,4 +1,5 @@
-// The instruction sets that the code for CPUs (NAME_body.h) is compiled for, and the choice at run time.
+// What the code for CPUs (NAME_body.h) has in common: the instruction sets that it is compiled for, the choice at run
+// time, and rows of a matrix, their elements and their layer normalisation.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,44 @@ InstructionSet BestInstructionSet();
 // Whether the processor has AVX-512 VNNI, and ATEN_CPU_CAPABILITY allows AVX-512.
 bool HasInt8DotProducts();
 
+// One head's channels of the rows of a matrix: row i begins at data + i * stride.
+template <typename Float>
+struct HeadRows {
+  Float* data = nullptr;
+  int64_t stride = 0;
+};
+
+// A value stored as the upper half of a float32.
+struct BFloat16 {
+  uint16_t bits = 0;
+};
+
+// Layer normalisation over a row's `width` numbers, with the biased variance.
+struct RowNorm {
+  const float* gain = nullptr;  // [width]; null: no norm
+  const float* bias = nullptr;
+  float epsilon = 0;
+};
+
+// Gradients, which are added to.
+struct NormGradient {
+  float* gain = nullptr;  // null: there is no norm
+  float* bias = nullptr;
+};
+
 }  // namespace longshort::models::cpu
+
+namespace longshort::models {
+
+// Queries that see the same rows of their document. Ends are exclusive; row 0 is the document's first.
+struct WindowSegment {
+  int64_t first_query = 0;
+  int64_t end_query = 0;
+  int64_t first_key = 0;
+  int64_t end_key = 0;
+};
+
+}  // namespace longshort::models
 
 // For the file that calls NAME_body.h's functions: declares `function` for each instruction set, in its namespace, and
 // defines it with the set as a further parameter.

@@ -1,4 +1,4 @@
-#include "models/ops/item_attention/cpu_item_attention.h"
+#include "models/ops/item_attention/item_attention.h"
 
 #include <cmath>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "c10/core/GradMode.h"
 #include "models/ops/cls_attention/cls_attention.h"
 #include "models/ops/document_attention/document_attention.h"
-#include "models/ops/document_attention/document_functions.h"
+#include "models/ops/document_attention/packed_documents.h"
 #include "models/ops/grid_attention/grid_attention.h"
 #include "models/ops/landmarks/dynamic_projection.h"
 
