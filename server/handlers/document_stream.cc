@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "core/requests/token_stream.h"
+#include "core/requests/job.h"
 #include "core/schedule/refusal.h"
 #include "server/handlers/scatter_gather.h"
 
