@@ -70,7 +70,8 @@ ATTACKS = {
         ("tokens, read slowly", "log-probabilities", "embeddings", "OIP", "OIP streams", "streams of documents")
         + ("streams that echo",),
     ),
-    "small unread answers by gRPC": Attack("unread_grpc", ("small answers", "probes"), "peer"),
+    "small unread answers by gRPC": Attack("unread_grpc", ("small answers", "probes", "OIP streams of errors"), "peer"),
+    "long documents": Attack("unread_grpc", ("long documents",), "peer"),
     "unread answers by HTTP": Attack("unread_http", WHOLE_ANSWERS),
     "unread streams and pages by HTTP": Attack("unread_http", ("streams that echo", "metrics", "openapi")),
     "unread answers by TLS": Attack("unread_http", WHOLE_ANSWERS, tls=True, attacker="peer"),

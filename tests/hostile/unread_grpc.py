@@ -16,6 +16,7 @@ from hostile.messages import (
     TOKENIZE,
     field,
     model,
+    noise,
     packed,
     text,
 )
@@ -28,6 +29,8 @@ DOCUMENTS = field(5, field(8, b"a" * 20_000) * 64)
 INFERRED = field(1, TEXTS) + field(5, field(1, "document") + field(2, "BYTES") + field(3, 64) + DOCUMENTS)
 OPTIONS = field(4, model(LANGUAGE_MODEL) + field(2, 1) + field(3, 20))
 DOCUMENT = field(2, text("the same words " * 500))
+LONG_DOCUMENT = field(4, model(LANGUAGE_MODEL)) + field(2, text(noise(7_000_000)))
+STREAM_INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
 ECHOED = model(LANGUAGE_MODEL) + field(2, text("the same words " * 500)) + field(3, 1)
 ECHOED += field(7, 1) + field(8, 20) + field(9, 1)
 
@@ -53,13 +56,15 @@ def unread(method: str, *messages: bytes, calls: int = 1000, slowly: bool = Fals
     return client
 
 
-def small(method: str, calls: int) -> Client:
-    """Calls with short answers, none of which the server may send."""
+def small(method: str, calls: int, messages: int = 1) -> Client:
+    """Calls with empty messages and short answers, none of which the server may send."""
 
     async def client(target: Target) -> None:
         async with target.by_grpc(reads=False, window=0) as connection:
             for _ in range(calls):
-                await connection.begin(target.call_headers(method))
+                stream = await connection.begin(target.call_headers(method), ends=messages == 1)
+                for _ in range(messages - 1):
+                    await connection.message(stream, b"")
             while not connection.ended:
                 await asyncio.sleep(1)
 
@@ -76,7 +81,9 @@ CLIENTS = {
     "embeddings": (1, unread(EMBED, EMBEDDED)),
     "OIP": (1, unread(MODEL_INFER, INFERRED)),
     "streams of documents": (1, unread(SCORE_TEXTS, field(1, 1) + DOCUMENT + OPTIONS, *[field(1, 2) + DOCUMENT] * 10)),
-    "OIP streams": (1, unread("/inference.GRPCInferenceService/ModelStreamInfer", *[INFERRED] * 10, calls=100)),
+    "long documents": (1, unread(SCORE_TEXTS, field(1, 1) + LONG_DOCUMENT, b"", calls=28)),
+    "OIP streams": (1, unread(STREAM_INFER, *[INFERRED] * 10, calls=100)),
+    "OIP streams of errors": (2, small(STREAM_INFER, 1000, messages=64)),
     "streams that echo": (1, unread(GENERATE_STREAM, ECHOED)),
 }
 
