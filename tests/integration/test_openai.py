@@ -291,6 +291,9 @@ def test_what_is_no_json_is_refused(server: Server, body: bytes, says: str) -> N
 def test_paths_methods_and_content_types_are_checked(server: Server) -> None:
     chat = post(server, "/v1/chat/completions", {})
     assert chat.status == 404 and chat.body["error"]["code"] == "unknown_url"
+    without_version = post(server, "/completions", {"prompt": "a"})  # as with a base_url that does not end with /v1
+    assert without_version.status == 404
+    assert "there is no POST /completions; of OpenAI's API the server has" in without_version.body["error"]["message"]
     method = get(server, "/v1/completions")
     assert method.status == 405 and method.headers["Allow"] == "POST, OPTIONS"
     assert post(server, "/v1/completions", {}, "text/plain").status == 415

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -235,6 +236,14 @@ HttpPlan PlanOf(const CallEnvironment& environment, const Path& path) {
   return plan;
 }
 
+// Whether it is of OpenAI's API; /v1 may be missing in a client's base_url.
+bool IsOfOpenAi(std::string_view path) {
+  constexpr std::string_view kWithoutVersion[] = {"/chat/completions", "/completions", "/embeddings", "/models",
+                                                  "/responses"};
+  return path.starts_with("/v1/") ||
+         std::find(std::begin(kWithoutVersion), std::end(kWithoutVersion), path) != std::end(kWithoutVersion);
+}
+
 // For the rest of OpenAI's API.
 HttpPlan NoSuchPath() {
   HttpPlan plan;
@@ -253,7 +262,7 @@ HttpFront OpenAiFront(const CallEnvironment& environment) {
     for (const Path& one : *paths) {
       if (one.about.path == path) return PlanOf(environment, one);
     }
-    return head.path.starts_with("/v1/") ? std::optional(NoSuchPath()) : std::nullopt;
+    return IsOfOpenAi(head.path) ? std::optional(NoSuchPath()) : std::nullopt;
   };
 }
 
