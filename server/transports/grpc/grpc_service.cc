@@ -22,6 +22,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/call/call.h"
+#include "server/call/call_metadata.h"
 #include "server/call/message_size.h"
 
 namespace longshort::server {
