@@ -16,7 +16,6 @@
 #include "base/strict_json.h"
 #include "base/utf8.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {
