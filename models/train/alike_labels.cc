@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "models/train/labelled_data.h"
-#include "models/train/shown_labels.h"
 #include "re2/re2.h"
 
 namespace longshort::models {

@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

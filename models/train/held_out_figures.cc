@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

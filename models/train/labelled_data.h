@@ -1,9 +1,12 @@
-// Labels, classes and targets of examples, and folders of images: for each class a folder with the class's name.
+// Labels, classes and targets of examples, labels in messages, and folders of images: for each class a folder with the
+// class's name.
 // The sorted labels are the classes, counted from 0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -66,5 +69,18 @@ NumberScale ScaleOf(absl::Span<const Target> targets);
 // Errors: NOT_FOUND if the directory does not exist; INVALID_ARGUMENT if there is no file; those of the file system.
 // All name the path.
 absl::StatusOr<std::vector<LabelledExample>> ReadClassFolders(const std::string& directory);
+
+// The beginning of UTF-8 text: at most `bytes` bytes, up to the end of a character.
+std::string_view Beginning(std::string_view text, size_t bytes);
+
+// A label in a message: UTF-8 with escapes for control characters, cut at 60 bytes.
+std::string ShownLabel(const std::string& label);
+// The same in single quotes.
+std::string QuotedLabel(const std::string& label);
+// "'a', 'b' and 2 more", as Listed; "no label" if there is none.
+std::string QuotedLabels(absl::Span<const std::string> labels);
+
+// The first 20 of `parts`, separated by commas, and how many more there are.
+std::string Listed(std::vector<std::string> parts);
 
 }  // namespace longshort::models

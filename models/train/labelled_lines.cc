@@ -7,7 +7,6 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/shown_labels.h"
 #include "nlohmann/json.hpp"
 
 namespace longshort::models {

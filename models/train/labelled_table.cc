@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/shown_labels.h"
 #include "re2/re2.h"
 
 namespace longshort::models {

@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "base/text.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

@@ -16,7 +16,6 @@
 #include "base/strict_json.h"
 #include "base/utf8.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {
@@ -75,6 +74,10 @@ std::string Place(const std::string& name, std::string_view before) {
 
 absl::Status NotUtf8(std::string_view text, const std::string& name) {
   constexpr char kCure[] = ", or convert it to UTF-8";
+  if (text.starts_with("PK\x03\x04")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": is a zip archive, as workbooks of Excel are; save the table as CSV"));
+  }
   if (const std::string kind = Utf16Kind(text); !kind.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": is not UTF-8; it is probably ", kind, "; give --encoding=", kind, kCure));

@@ -13,8 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "models/device/library.h"
+#include "models/train/labelled_data.h"
 #include "models/train/model_writer.h"
-#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 

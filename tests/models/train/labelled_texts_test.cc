@@ -215,6 +215,8 @@ TEST_F(LabelledTextsTest, OtherEncodingsAreNamedAndConverted) {
   EXPECT_THAT(Read(excel, {.encoding = "utf-16"}), ElementsAre("pos:x"));
   EXPECT_THAT(Read(unmarked, {.encoding = "UTF-16LE"}), ElementsAre("pos:x"));
 
+  EXPECT_THAT(Error(folder_.Write("book.xlsx", "PK\x03\x04\xff")),
+              HasSubstr("as workbooks of Excel are; save the table"));
   EXPECT_THAT(Error(folder_.Write("odd.csv", "text,label\n\x81,pos\n")),
               HasSubstr("; give its encoding with --encoding"));
   EXPECT_THAT(LineError("{\"text\": \"\xe9\", \"label\": 1}"), HasSubstr("--encoding=windows-1252"));
