@@ -123,6 +123,9 @@ class ClientBudgets final {
   // `of_client`: what one client may hold.
   ClientBudgets(std::shared_ptr<Budget> all, int64_t of_client, Budget::Names names, bool leaves_room = false)
       : all_(std::move(all)), of_client_(of_client), names_(std::move(names)), leaves_room_(leaves_room) {}
+  // One client may hold half of all, and leaves room.
+  ClientBudgets(const std::shared_ptr<Budget>& all, Budget::Names names)
+      : ClientBudgets(all, all->capacity() / 2, std::move(names), /*leaves_room=*/true) {}
 
   // The budget of a client, which exists while a caller has a pointer to it.
   std::shared_ptr<Budget> Of(const std::string& client);

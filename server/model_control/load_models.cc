@@ -91,7 +91,7 @@ class EngineMaker {
     const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, loaded.sizes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
-    engine.token_budget = budgets_.prompts;
+    engine.token_budgets = budgets_.prompts;
     engine.sessions.time_to_live = serving.session_time_to_live;
     engine.sessions.tokens = budgets_.sessions;
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, budgets_.sessions->capacity());
@@ -316,7 +316,7 @@ class EngineMaker {
 }  // namespace
 
 EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent) {
-  return {.prompts = core::PromptTokenBudget(sizes.prompts / core::TokenStream::kTokenBytes, parent),
+  return {.prompts = core::PromptTokenBudgets(sizes.prompts / core::TokenStream::kTokenBytes, parent),
           .sessions = core::SessionTokenBudget(sizes.sessions / core::TokenStream::kTokenBytes, parent),
           .items = core::WaitingByteBudget(sizes.items, parent)};
 }

@@ -180,7 +180,9 @@ int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
 RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine) {
   constexpr int64_t kMinAnswers = int64_t{32} << 20, kMinTransfers = int64_t{64} << 20;
   constexpr int64_t kLog = int64_t{8} << 20, kTraces = int64_t{16} << 20;
-  const int64_t memory = machine.memory_bytes, prompts = 2 * options.max_prompt_tokens * kTokenBytes;
+  constexpr int64_t kBesideAPromptTokens = int64_t{64} << 10;  // options, generated tokens
+  const int64_t memory = machine.memory_bytes;
+  const int64_t prompts = 2 * (options.max_prompt_tokens + kBesideAPromptTokens) * kTokenBytes;
   constexpr int64_t kProbesFraction = 8;
   const int64_t probes = MessageBufferBytes(options, machine) / kProbesFraction;
   return {.messages = MessageBufferBytes(options, machine) - probes,
