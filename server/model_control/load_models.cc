@@ -318,7 +318,7 @@ class EngineMaker {
 EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent) {
   return {.prompts = core::PromptTokenBudgets(sizes.prompts / core::TokenStream::kTokenBytes, parent),
           .sessions = core::SessionTokenBudget(sizes.sessions / core::TokenStream::kTokenBytes, parent),
-          .items = core::WaitingByteBudget(sizes.items, parent)};
+          .items = core::WaitingByteBudgets(sizes.items, parent)};
 }
 
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,

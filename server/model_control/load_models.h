@@ -23,7 +23,7 @@ namespace longshort::server {
 struct EngineBudgets {
   std::shared_ptr<ClientBudgets> prompts;
   std::shared_ptr<Budget> sessions;
-  std::shared_ptr<Budget> items;
+  std::shared_ptr<ClientBudgets> items;
 };
 // `parent`: the budget of bytes above; null for none.
 EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent = nullptr);
