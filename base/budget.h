@@ -87,6 +87,8 @@ class Budget final {
 
   int64_t held() const { return held_; }
   int64_t capacity() const { return capacity_; }
+  // What may be held now: the capacity, or less if the budget leaves room.
+  int64_t limit() const { return LimitAt(held_); }
   // The rest of the capacity; 0 if more than the capacity is held.
   int64_t left() const { return std::max<int64_t>(0, capacity_ - held_); }
   // The most that was held since the last call.
