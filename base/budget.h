@@ -87,6 +87,8 @@ class Budget final {
 
   int64_t held() const { return held_; }
   int64_t capacity() const { return capacity_; }
+  // What may be held now: the capacity, or less if the budget leaves room.
+  int64_t limit() const { return LimitAt(held_); }
   // The rest of the capacity; 0 if more than the capacity is held.
   int64_t left() const { return std::max<int64_t>(0, capacity_ - held_); }
   // The most that was held since the last call.
@@ -123,6 +125,9 @@ class ClientBudgets final {
   // `of_client`: what one client may hold.
   ClientBudgets(std::shared_ptr<Budget> all, int64_t of_client, Budget::Names names, bool leaves_room = false)
       : all_(std::move(all)), of_client_(of_client), names_(std::move(names)), leaves_room_(leaves_room) {}
+  // One client may hold half of all, and leaves room.
+  ClientBudgets(const std::shared_ptr<Budget>& all, Budget::Names names)
+      : ClientBudgets(all, all->capacity() / 2, std::move(names), /*leaves_room=*/true) {}
 
   // The budget of a client, which exists while a caller has a pointer to it.
   std::shared_ptr<Budget> Of(const std::string& client);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/estimators.h"
 #include "core/schedule/failure_policy.h"
@@ -55,6 +56,8 @@ class ClassificationJob {
   // The batch ran from `begin` to `end` and returned this row for the item.
   void Finish(std::vector<float> row, absl::Time begin, absl::Time end);
 
+  // The part of the queue's budget that it holds while it waits.
+  Budget::Share held;
   // Its entry in the order of work.
   WorkAttributes attributes;
   // The failed batches with this item. After the first one, it runs alone.

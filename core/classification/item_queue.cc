@@ -17,14 +17,16 @@ void Append(ClassificationJobs more, ClassificationJobs& jobs) {
 
 }  // namespace
 
-std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes, std::shared_ptr<Budget> parent) {
-  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the waiting items", .unit = "bytes"},
-                                  std::move(parent));
+std::shared_ptr<ClientBudgets> WaitingByteBudgets(int64_t bytes, std::shared_ptr<Budget> parent) {
+  return std::make_shared<ClientBudgets>(
+      std::make_shared<Budget>(bytes, Budget::Names{.holders = "the waiting items of all classifiers", .unit = "bytes"},
+                               std::move(parent)),
+      Budget::Names{.holders = "this client's waiting items", .unit = "bytes"});
 }
 
 absl::Status ItemQueue::Check(const Options& options) {
   LS_RETURN_IF_ERROR(CheckLimits(options.limits));
-  if (options.waiting_bytes == nullptr || options.waiting_bytes->capacity() < 1) {
+  if (options.waiting_bytes == nullptr || options.waiting_bytes->all()->capacity() < 1) {
     return absl::InvalidArgumentError("the budget of waiting_bytes must have at least 1 byte");
   }
   return BatchFormer::Check(options.batches);
@@ -85,14 +87,11 @@ WorkOrder::Load ItemQueue::Waiting(const WorkOrder::Load& unprepared, const Work
           .waiting_cost = RunCost(unprepared.waiting) + prepared.waiting_cost};
 }
 
-absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) {
-  const Budget& budget = waiting_bytes_.budget();
-  waiting_bytes_.SetAmount(state_.waiting_bytes + job.bytes());
-  if (state_.waiting_items == 0 || budget.held() <= budget.capacity()) return absl::OkStatus();
-  waiting_bytes_.SetAmount(state_.waiting_bytes);
-  return RefuseForNow(
-      all, absl::StrCat("the waiting items of all classifiers hold ", budget.held(), " bytes and this one has ",
-                        job.bytes(), "; together they may hold ", budget.capacity()));
+absl::Status ItemQueue::CheckBytes(ClassificationJob& job, const WorkOrder::Load& all) {
+  job.held = Budget::Share(options_.waiting_bytes->Of(job.context().client));
+  if (state_.waiting_items == 0) return absl::OkStatus();
+  const absl::Status status = job.held.Grow(job.bytes());
+  return status.ok() ? status : RefuseForNow(all, std::string(status.message()));
 }
 
 ClassifierEngineState ItemQueue::state() const {
@@ -129,7 +128,7 @@ void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Durati
   batches_.Add(std::move(job));
 }
 
-void ItemQueue::RemoveUnprepared(const ClassificationJob& job, absl::Duration preparation) {
+void ItemQueue::RemoveUnprepared(ClassificationJob& job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
   unprepared_.Complete(job.attributes, preparation);
   Uncount(job);
@@ -220,15 +219,16 @@ int64_t ItemQueue::prepared() const {
   return batches_.size();
 }
 
-void ItemQueue::Count(const ClassificationJob& job) {
+void ItemQueue::Count(ClassificationJob& job) {
   ++state_.waiting_items;
   state_.waiting_bytes += job.bytes();
+  job.held.SetAmount(job.bytes());
 }
 
-void ItemQueue::Uncount(const ClassificationJob& job) {
+void ItemQueue::Uncount(ClassificationJob& job) {
   --state_.waiting_items;
   state_.waiting_bytes -= job.bytes();
-  waiting_bytes_.SetAmount(state_.waiting_bytes);
+  job.held.SetAmount(0);
 }
 
 void ItemQueue::ReportState() {

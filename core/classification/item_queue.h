@@ -26,8 +26,8 @@
 
 namespace longshort::core {
 
-// A budget for ItemQueue::Options. `parent`: the budget above; null for none.
-std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
+// The budgets for ItemQueue::Options. `parent`: the budget above; null for none.
+std::shared_ptr<ClientBudgets> WaitingByteBudgets(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
 
 // Items are prepared in the order of work, too. That order charges clients with the time of preparation, including
 // failed ones: with the predicted work when a preparation begins, so that one client's large images do not take all
@@ -39,9 +39,9 @@ class ItemQueue final : public WorkQueue {
  public:
   struct Options {
     WaitingLimits limits = {.max_queued = 1024};
-    // Bytes that the waiting items of all queues with this budget may hold. An item is always admitted while its queue
-    // is empty.
-    std::shared_ptr<Budget> waiting_bytes = WaitingByteBudget(int64_t{256} << 20);
+    // Bytes that the waiting items of all queues with these budgets may hold. An item is always admitted while its
+    // queue is empty.
+    std::shared_ptr<ClientBudgets> waiting_bytes = WaitingByteBudgets(int64_t{256} << 20);
     // An item without a deadline is due this long after it arrived. Among the items of one client, the earliest due
     // time goes first.
     absl::Duration patience = absl::Minutes(1);
@@ -54,7 +54,6 @@ class ItemQueue final : public WorkQueue {
       : WorkQueue(workers.size()),
         options_(options),
         observer_(observer),
-        waiting_bytes_(options.waiting_bytes),
         unprepared_({.rounds = options.batches.order.rounds}),
         batches_(options.batches, workers) {}
 
@@ -75,7 +74,7 @@ class ItemQueue final : public WorkQueue {
   // Preparation succeeded, after this much work.
   void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation);
   // Preparation failed. Removes the job; the caller ends it.
-  void RemoveUnprepared(const ClassificationJob& job, absl::Duration preparation);
+  void RemoveUnprepared(ClassificationJob& job, absl::Duration preparation);
   // A preparation has ended, successfully or not. Reserves as many as may begin now.
   int64_t EndPreparation();
 
@@ -116,16 +115,14 @@ class ItemQueue final : public WorkQueue {
   // As Admit.
   absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckBytes(ClassificationJob& job, const WorkOrder::Load& all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds a job to the counts of waiting items, or removes it.
-  void Count(const ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Uncount(const ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Uncount(ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   ClassifierEngineObserver* const observer_;
-  Budget::Share waiting_bytes_ ABSL_GUARDED_BY(mutex_);
   FairQueue<std::unique_ptr<ClassificationJob>> unprepared_ ABSL_GUARDED_BY(mutex_);
   BatchFormer batches_ ABSL_GUARDED_BY(mutex_);
   RecentValues seconds_per_item_ ABSL_GUARDED_BY(mutex_);  // of all workers' time

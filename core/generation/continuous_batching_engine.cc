@@ -102,7 +102,7 @@ ContinuousBatchingEngine::ContinuousBatchingEngine(models::LanguageModelWeights 
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
       clock_(clock),
-      token_budget_(options.token_budget),
+      token_budgets_(options.token_budgets),
       sessions_(options.session_store != nullptr ? options.session_store
                                                  : std::make_shared<SessionStore>(clock, options.sessions)),
       queue_(options.queue, options.workers),
@@ -158,7 +158,7 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   const int64_t own = job->HeldTokens();
   const PositionInCall& position = job->context().position_in_call;
   const int64_t rest_of_call = position.index > 0 ? 0 : std::llround(static_cast<double>(own) / position.share) - own;
-  absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
+  absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budgets_->Of(job->context().client), own, rest_of_call);
   if (!tokens.ok())
     return RefuseForNow(queue_.load(), std::string(tokens.status().message()), {.retry_after = kMinTimeForPrompts});
   job->resources.tokens = *std::move(tokens);

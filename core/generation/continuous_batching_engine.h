@@ -28,9 +28,11 @@ namespace longshort::core {
 
 // The number of tokens that the requests of one or several engines may hold, from submission to end. `parent`: a budget
 // of bytes; null for none.
-inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
-  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "tokens"},
-                                  std::move(parent), TokenStream::kTokenBytes);
+inline std::shared_ptr<ClientBudgets> PromptTokenBudgets(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
+  return std::make_shared<ClientBudgets>(
+      std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "tokens"},
+                               std::move(parent), TokenStream::kTokenBytes),
+      Budget::Names{.holders = "this client's requests in flight", .unit = "tokens"});
 }
 
 // A session's next request goes to the worker that has its rows, unless that worker is full. The destructor ends the
@@ -42,7 +44,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
     RequestQueue::Options queue = {};
     // For the tokens of all waiting and running requests, and their options. A prompt beyond it is refused; generated
     // tokens are not. 2^26 take 256 MiB. Engines may share it.
-    std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
+    std::shared_ptr<ClientBudgets> token_budgets = PromptTokenBudgets(int64_t{1} << 26);
     // For all workers together. Each worker gets an equal part of max_streams and cache_bytes. If the workers' devices
     // set memory_bytes, these are the sizes of their caches, and the streams are divided in proportion.
     StepLoop::Options step_loop = {};
@@ -93,7 +95,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
   const Clock& clock_;
-  const std::shared_ptr<Budget> token_budget_;
+  const std::shared_ptr<ClientBudgets> token_budgets_;
   const std::shared_ptr<SessionStore> sessions_;  // before all members that may hold jobs
   RequestQueue queue_;
   WorkerStates states_;

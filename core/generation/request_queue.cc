@@ -178,6 +178,11 @@ WorkOrder::Load RequestQueue::LoadOf(const std::string& client) const {
   return jobs_.LoadOf(client);
 }
 
+int64_t RequestQueue::active_clients() const {
+  const MutexLock lock(mutex_);
+  return jobs_.active_clients();
+}
+
 bool RequestQueue::empty() const {
   const MutexLock lock(mutex_);
   return !jobs_.any_in_order() && !jobs_.any_returned();

@@ -67,6 +67,8 @@ class RequestQueue final : public WorkQueue {
   WorkOrder::Load load() const;
   // The same of one client.
   WorkOrder::Load LoadOf(const std::string& client) const;
+  // The number of clients with waiting or running jobs.
+  int64_t active_clients() const;
   // Whether no job waits, returned or not.
   bool empty() const;
 

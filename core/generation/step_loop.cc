@@ -42,7 +42,7 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
       clock_(clock),
       states_(states),
       options_(options),
-      max_long_prompts_(PromptsAhead::MaxLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
+      streams_of_any_length_(std::min(options.max_streams, StreamsThatFit(model.info(), capacity))),
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
@@ -112,6 +112,7 @@ void StepLoop::Admit() {
   const bool on_probation = queue_.IsOnProbation(options_.worker);
   const int64_t max_streams = on_probation ? 1 : options_.max_streams;
   const auto full = [&] { return static_cast<int64_t>(running_.size()) >= max_streams; };
+  max_long_prompts_ = PromptsAhead::MaxLong(streams_of_any_length_, queue_.active_clients());
   while (true) {
     const PromptsAhead prompts = PromptsBeingRead();
     std::unique_ptr<Job> job;
@@ -158,8 +159,9 @@ RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& pro
   const bool is_new = next.times.started == absl::InfiniteFuture();
   if (is_new && !next.complete()) {
     if (NeedsLongSearch(*cache_, options_.worker, next)) return RequestQueue::Decision::kSearch;
+    const RequestContext& context = next.context();
     const int64_t unread = TokensToRead(next);
-    if (prompts.IsLong(unread) && prompts.LongPrompts(next.context().priority) >= max_long_prompts_) {
+    if (prompts.IsLong(unread) && prompts.LongPrompts(context.client, context.priority) >= max_long_prompts_) {
       return RequestQueue::Decision::kSkip;
     }
     if (!prompts.LeaveRoomFor(unread)) return RequestQueue::Decision::kWaitToRead;
@@ -180,7 +182,8 @@ PromptsAhead StepLoop::PromptsBeingRead() const {
     if (sequence->decoding()) continue;
     prompts.push_back({.all = sequence->unread_when_begun(),
                        .rest = static_cast<int64_t>(sequence->Unread().size()),
-                       .priority = sequence->job().context().priority});
+                       .priority = sequence->job().context().priority,
+                       .client = sequence->job().context().client});
   }
   const auto decoding = static_cast<int64_t>(running_.size() - prompts.size());
   return {std::move(prompts), planner_.PromptRowsBeside(decoding)};

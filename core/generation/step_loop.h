@@ -27,7 +27,8 @@ namespace longshort::core {
 // - the cache has room for all pages that it can ever need (PagedCache);
 // - it would be read soon (core/schedule/step_planner.h): a stream that is not being read is wasted.
 // While it waits, only requests that come before it in the order overtake it. Long prompts are an exception: only a
-// limited number of a priority and those above it are read at once, and one more lets the requests behind it pass.
+// limited number of a client, of a priority and those above it, are read at once, and one more lets the requests behind
+// it pass.
 // A request whose prompt begins with cached tokens starts after them.
 // If there is no room, it displaces a running request of a client that has more than its share (RequestQueue). The
 // pages of that one are parked, and it waits in the queue for its next turn.
@@ -146,7 +147,8 @@ class StepLoop {
   const Clock& clock_;
   WorkerStates& states_;
   const Options options_;
-  const int64_t max_long_prompts_;  // of a priority and those above it, read at once
+  const int64_t streams_of_any_length_;  // that may run at once
+  int64_t max_long_prompts_ = 1;         // PromptsAhead::MaxLong
   const std::unique_ptr<PagedCache> cache_;
 
   // In the order of their jobs' numbers. Declared after cache_, because they release their pages to it.

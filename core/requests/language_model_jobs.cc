@@ -11,18 +11,20 @@
 namespace longshort::core {
 namespace {
 
-// Opens the session that a request refers to; nullopt if it refers to none.
+// Opens the session that a request of `tokens` refers to; nullopt if it refers to none.
 absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestContext& context,
                                                                const std::optional<SessionReference>& reference,
+                                                               const std::vector<int32_t>& tokens,
                                                                SessionStore& sessions,
                                                                const std::shared_ptr<SessionPages>& pages) {
   if (!reference.has_value()) return std::nullopt;
   const std::optional<int64_t>& expected = reference->expected_tokens;
   const bool must_exist = reference->must_exist || (expected.has_value() && *expected > 0);
-  LS_ASSIGN_OR_RETURN(SessionStore::Lease session, sessions.Open({.client = reference->owner.value_or(context.client),
-                                                                  .id = reference->id,
-                                                                  .account = context.client},
-                                                                 must_exist, pages));
+  LS_ASSIGN_OR_RETURN(
+      SessionStore::Lease session,
+      sessions.Open(
+          {.client = reference->owner.value_or(context.client), .id = reference->id, .account = context.client},
+          must_exist, pages, static_cast<int64_t>(tokens.size())));
   const auto held = static_cast<int64_t>(session.tokens().size());
   if (expected.has_value() && *expected < held && *expected >= session.partial_from().value_or(held)) {
     session.Shorten(*expected);  // what the client has received of a call that ended early
@@ -216,7 +218,7 @@ void ScoringJob::Finish(const absl::Status& status, absl::Time now) {
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
                                              const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
                                              SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
-  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions, pages));
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, request.prompt, sessions, pages));
   std::vector<int32_t> history = TokensOf(session);
   if (history.empty() && request.prompt.empty()) {
     return absl::InvalidArgumentError("the prompt is empty, and there is no session to continue");
@@ -229,7 +231,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::sha
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
                                              const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
                                              SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
-  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions, pages));
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, request.tokens, sessions, pages));
   std::vector<int32_t> history = TokensOf(session);
   auto job = std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary.size, observer,
                                           std::move(history));

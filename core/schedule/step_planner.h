@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -118,9 +119,10 @@ class StepPlanner {
 // a longer one does, because it would keep all requests behind it in the queue.
 //
 // A step advances only one or two of several long prompts, but all of them hold their streams and cache pages. So a
-// long prompt is started only while the running long prompts of its priority or a higher one take less than half of the
-// streams. Otherwise it waits, and the requests behind it pass. It does not wait forever, because part of every step
-// serves the first prompt in order. Prompts of a lower priority never hold it back.
+// long prompt is started only while the running long prompts of its client, and of its priority or a higher one, take
+// less than the client's share of half of the streams. Otherwise it waits, and the requests behind it pass. It does not
+// wait forever, because part of every step serves the first prompt in order. Prompts of other clients or of a lower
+// priority never hold it back.
 class PromptsAhead {
  public:
   // A prompt is long if it takes more steps than this.
@@ -131,20 +133,25 @@ class PromptsAhead {
     int64_t all = 0;   // unread when it was started
     int64_t rest = 0;  // still unread
     Priority priority = Priority::kNormal;
+    std::string_view client = {};  // must be valid while this is used
   };
 
   // `rows`: the number of prompt rows that the next step has time for, at least 1.
   PromptsAhead(std::vector<Prompt> prompts, int64_t rows) : prompts_(std::move(prompts)), rows_(rows) {}
 
-  // How many long prompts of a priority and those above it may be read at once, given the number of streams.
-  static int64_t MaxLong(int64_t streams) { return std::max<int64_t>(1, streams / 2); }
+  // How many long prompts of a client, of a priority and those above it, may be read at once, given the number of
+  // streams and of clients with requests.
+  static int64_t MaxLong(int64_t streams, int64_t clients) {
+    return std::max<int64_t>(1, streams / 2 / std::max<int64_t>(1, clients));
+  }
 
   // Whether a prompt with this many unread tokens is long.
   bool IsLong(int64_t unread) const { return unread > kLongSteps * rows_; }
-  // How many of the running prompts of this priority and those above it were long when they started.
-  int64_t LongPrompts(Priority lowest) const {
-    return std::count_if(prompts_.begin(), prompts_.end(),
-                         [&](const Prompt& prompt) { return prompt.priority >= lowest && IsLong(prompt.all); });
+  // How many of the client's running prompts of this priority and those above it were long when they started.
+  int64_t LongPrompts(std::string_view client, Priority lowest) const {
+    return std::count_if(prompts_.begin(), prompts_.end(), [&](const Prompt& prompt) {
+      return prompt.client == client && prompt.priority >= lowest && IsLong(prompt.all);
+    });
   }
 
   // Whether the running prompts leave some of the next step to a prompt with this many unread tokens. True if there are

@@ -83,19 +83,20 @@ void SessionStore::SetTimeToLive(absl::Duration time_to_live) {
 }
 
 absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bool must_exist,
-                                                       const std::shared_ptr<SessionPages>& pages) {
+                                                       const std::shared_ptr<SessionPages>& pages, int64_t more) {
   const Visit visit(*this);
   EndSomeExpired();
   auto session = Find(key);
   if (session == sessions_.end()) {
     if (must_exist || remembered_.count(key) > 0) return NotFound(key);
-    LS_RETURN_IF_ERROR(CheckRoom(key.counted()));
+    LS_RETURN_IF_ERROR(CheckRoom(key.counted(), more));
     session = Add(key);
-    return MakeLease(session, pages);
+  } else {
+    if (session->second.leased) return InUse(key);
+    LS_RETURN_IF_ERROR(CheckTokens(session->first.counted(), more));
+    idle_.erase(session->second.idle_since);
   }
-  if (session->second.leased) return InUse(key);
-  LS_RETURN_IF_ERROR(CheckTokens(session->first.counted()));
-  idle_.erase(session->second.idle_since);
+  SetCharge(session, session->second.charge + more);
   return MakeLease(session, pages);
 }
 
@@ -153,8 +154,7 @@ absl::Status SessionStore::CheckNew(const SessionKey& key, const std::vector<int
   EndSomeExpired();
   const auto session = Find(key);
   if (session != sessions_.end()) return CheckContinues(session->first, session->second, tokens);
-  LS_RETURN_IF_ERROR(CheckRoom(key.counted()));
-  return CheckMoreTokens(key.counted(), Count(tokens));
+  return CheckRoom(key.counted(), Count(tokens));
 }
 
 absl::Status SessionStore::CheckContinues(const SessionKey& key, const Session& session,
@@ -169,7 +169,7 @@ absl::Status SessionStore::CheckContinues(const SessionKey& key, const Session& 
     return absl::AlreadyExistsError(absl::StrCat("another session ", key.id, " already exists"));
   }
   if (session.leased) return InUse(key);
-  return CheckMoreTokens(key.counted(), Count(tokens) - Count(there));
+  return CheckTokens(key.counted(), Count(tokens) - Count(there));
 }
 
 absl::Status SessionStore::Close(const SessionKey& key, const SessionClosing& closing) {
@@ -250,44 +250,33 @@ void SessionStore::End(Sessions::iterator session) {
   Remove(session);
 }
 
-SessionStore::Counts SessionStore::CountsOf(const std::string& client) const {
-  const auto found = counts_of_client_.find(client);
-  return found == counts_of_client_.end() ? Counts() : found->second;
+std::shared_ptr<Budget> SessionStore::BudgetOf(const std::string& client) const {
+  return client.empty() ? options_.tokens->all() : options_.tokens->Of(client);
 }
 
-absl::Status SessionStore::CheckRoom(const std::string& client) const {
+absl::Status SessionStore::CheckRoom(const std::string& client, int64_t tokens) const {
   const auto count = static_cast<int64_t>(sessions_.size());
   if (count >= options_.max_sessions) return Refuse("live sessions: ", count, options_.max_sessions);
-  const int64_t of_client = CountsOf(client).sessions;
+  const auto known = clients_.find(client);
+  const int64_t of_client = known == clients_.end() ? 0 : known->second.sessions;
   if (!client.empty() && of_client >= options_.max_sessions_per_client) {
     return Refuse("live sessions of this client: ", of_client, options_.max_sessions_per_client);
   }
-  return CheckTokens(client);
+  return CheckTokens(client, tokens);
 }
 
-absl::Status SessionStore::CheckTokens(const std::string& client) const {
-  const int64_t held = options_.tokens->held();
-  if (held >= max_tokens()) return Refuse("tokens in sessions: ", held, max_tokens());
-  const int64_t of_client = CountsOf(client).tokens;
-  if (!client.empty() && of_client >= options_.max_tokens_per_client) {
-    return Refuse("tokens in sessions of this client: ", of_client, options_.max_tokens_per_client);
-  }
-  return absl::OkStatus();
+absl::Status SessionStore::CheckTokens(const std::string& client, int64_t tokens) const {
+  const auto check = [&](const Budget& budget, const char* sessions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const int64_t held = budget.held(), limit = budget.limit();
+    if (held >= limit) return Refuse(absl::StrCat(sessions, ": "), held, limit);
+    if (held + tokens > limit) return Refuse(absl::StrCat(sessions, " with this one: "), held + tokens, limit);
+    return absl::OkStatus();
+  };
+  LS_RETURN_IF_ERROR(check(*options_.tokens->all(), "tokens in sessions"));
+  return client.empty() ? absl::OkStatus() : check(*BudgetOf(client), "tokens in sessions of this client");
 }
 
-absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t tokens) const {
-  const int64_t of_all = options_.tokens->held() + tokens;
-  if (of_all > max_tokens()) {
-    return Refuse("tokens in sessions with this one: ", of_all, max_tokens());
-  }
-  const int64_t of_client = CountsOf(client).tokens + tokens;
-  if (!client.empty() && of_client > options_.max_tokens_per_client) {
-    return Refuse("tokens in sessions of this client with this one: ", of_client, options_.max_tokens_per_client);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit) const {
+absl::Status SessionStore::Refuse(const std::string& what, int64_t value, int64_t limit) const {
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat(what, value, ", the limit is ", limit, "; close a session, or retry later"));
   const absl::Duration next_end = idle_.empty() ? kMinRetryAfter : idle_.begin()->first + time_to_live_ - clock_.Now();
@@ -297,21 +286,19 @@ absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit
 
 SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
   const auto session = sessions_.emplace(key, Session()).first;
-  ++counts_of_client_[key.counted()].sessions;
-  UpdateShare();
+  Client& client = clients_[key.counted()];
+  if (++client.sessions == 1) client.tokens = Budget::Share(BudgetOf(key.counted()));
+  SetCharge(session, options_.session_cost);
   return session;
 }
 
-void SessionStore::UpdateShare() {
-  share_.SetAmount(tokens_ + static_cast<int64_t>(sessions_.size()) * options_.session_cost +
-                   static_cast<int64_t>(ended_.size()) * options_.remembered_cost);
+void SessionStore::SetCharge(Sessions::iterator session, int64_t charge) {
+  clients_.at(session->first.counted()).tokens.Add(charge - session->second.charge);
+  session->second.charge = charge;
 }
 
 void SessionStore::SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages) {
-  const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
-  tokens_ += more;
-  UpdateShare();
-  counts_of_client_[session->first.counted()].tokens += more;
+  tokens_ += Count(state.tokens) - Count(*session->second.tokens);
   ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
   session->second.parked = state.parked;
@@ -326,18 +313,17 @@ void SessionStore::ReleasePages(Session& session) {
 
 void SessionStore::MakeIdle(Sessions::iterator session) {
   session->second.leased = false;
+  SetCharge(session, options_.session_cost + Count(*session->second.tokens));
   session->second.idle_since = idle_.emplace(clock_.Now(), session->first);
 }
 
 void SessionStore::Remove(Sessions::iterator session) {
   ReleasePages(session->second);
-  const int64_t tokens = Count(*session->second.tokens);
-  tokens_ -= tokens;
-  const auto client = counts_of_client_.find(session->first.counted());
-  client->second.tokens -= tokens;
-  if (--client->second.sessions == 0) counts_of_client_.erase(client);
+  tokens_ -= Count(*session->second.tokens);
+  SetCharge(session, 0);
+  const auto client = clients_.find(session->first.counted());
+  if (--client->second.sessions == 0) clients_.erase(client);
   sessions_.erase(session);
-  UpdateShare();
 }
 
 void SessionStore::AddEnded(const SessionKey& key, bool moved) {
@@ -348,7 +334,7 @@ void SessionStore::AddEnded(const SessionKey& key, bool moved) {
   if (count > options_.max_remembered || count * options_.remembered_cost > max_tokens() / kPartOfTokens) {
     RemoveEnded(SessionKey(ended_.front()));
   }
-  UpdateShare();
+  of_remembered_.SetAmount(static_cast<int64_t>(ended_.size()) * options_.remembered_cost);
 }
 
 void SessionStore::RemoveEnded(const SessionKey& key) {
@@ -356,7 +342,7 @@ void SessionStore::RemoveEnded(const SessionKey& key) {
   if (found == remembered_.end()) return;
   ended_.erase(found->second.place);
   remembered_.erase(found);
-  UpdateShare();
+  of_remembered_.SetAmount(static_cast<int64_t>(ended_.size()) * options_.remembered_cost);
 }
 
 }  // namespace longshort::core

@@ -74,9 +74,11 @@ struct SessionClosing {
 };
 
 // `parent`: a budget of bytes; null for none.
-inline std::shared_ptr<Budget> SessionTokenBudget(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
-  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the sessions", .unit = "tokens"}, std::move(parent),
-                                  static_cast<int64_t>(sizeof(int32_t)));
+inline std::shared_ptr<ClientBudgets> SessionTokenBudgets(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
+  return std::make_shared<ClientBudgets>(
+      std::make_shared<Budget>(tokens, Budget::Names{.holders = "the sessions", .unit = "tokens"}, std::move(parent),
+                               static_cast<int64_t>(sizeof(int32_t))),
+      Budget::Names{.holders = "this client's sessions", .unit = "tokens"});
 }
 
 // Thread-safe.
@@ -90,13 +92,13 @@ class SessionStore final {
     // Maximum number of sessions, of all clients and of one client. The store refuses to create more.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Maximum number of tokens in the sessions of all clients, and of all stores that share the budget; and in those of
-    // one client. When it is reached, Open refuses all of them, so that none grows. 2^26 tokens take 256 MiB.
-    std::shared_ptr<Budget> tokens = SessionTokenBudget(int64_t{1} << 26);
-    int64_t max_tokens_per_client = int64_t{1} << 24;
+    // Maximum number of tokens in the sessions of each client, and of all clients, of all stores that share the
+    // budgets. When it is reached, Open refuses all of them, so that none grows. 2^26 tokens take 256 MiB.
+    std::shared_ptr<ClientBudgets> tokens = SessionTokenBudgets(int64_t{1} << 26);
     // Maximum number of ended sessions whose ids are remembered. They have at most an eighth of `tokens`.
     int64_t max_remembered = 65536;
-    // What a session takes beside its tokens, and a remembered id, with keys of usual lengths; counted in `tokens`.
+    // What a session takes beside its tokens, and a remembered id, with keys of usual lengths; counted in `tokens`. No
+    // client has the ids.
     int64_t session_cost = 768 / static_cast<int64_t>(sizeof(int32_t));
     int64_t remembered_cost = 576 / static_cast<int64_t>(sizeof(int32_t));
   };
@@ -154,21 +156,22 @@ class SessionStore final {
         options_(options),
         observer_(std::move(observer)),
         time_to_live_(options.time_to_live),
-        share_(options.tokens) {}
+        of_remembered_(options.tokens->all()) {}
 
   // Applies to existing sessions, too.
   void SetTimeToLive(absl::Duration time_to_live);
 
   // Below, `pages` belongs to the calling engine; null if it needs no notification of released places.
 
-  // Opens the session. Creates one under this key unless it `must_exist`. Errors:
+  // Opens the session for a call that adds at least `more` tokens to it, which count from now on. Creates one under
+  // this key unless it `must_exist`. Errors:
   // - ABORTED while another call has it;
   // - NOT_FOUND if it has ended, or must exist and does not;
   // - RESOURCE_EXHAUSTED if there are too many sessions, or they hold too many tokens. The Refusal says to retry when
   //   the session that has been idle longest expires, but within a minute, because a session may be closed earlier. Its
   //   queue depth is 0, because no work waits for a session.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist,
-                             const std::shared_ptr<SessionPages>& pages = nullptr);
+                             const std::shared_ptr<SessionPages>& pages = nullptr, int64_t more = 0);
 
   // Opens an existing session for a call that does not change it. The limits do not apply.
   // Errors: NOT_FOUND, ABORTED as Open.
@@ -184,7 +187,7 @@ class SessionStore final {
   absl::Status CheckImport(const SessionKey& key, const std::vector<int32_t>& tokens);
 
   // Maximum number of tokens of all sessions, and so of any one.
-  int64_t max_tokens() const { return options_.tokens->capacity(); }
+  int64_t max_tokens() const { return options_.tokens->all()->capacity(); }
 
   // Ends a session. Unless it moved, its id can be used again at once. Errors: NOT_FOUND, ABORTED; FAILED_PRECONDITION
   // if it does not hold the expected number of tokens.
@@ -223,6 +226,7 @@ class SessionStore final {
     std::weak_ptr<SessionPages> pages;  // that `parked` is a place of
     bool leased = false;
     bool is_new = true;                                          // never committed
+    int64_t charge = 0;                                          // what its client has taken for it
     std::multimap<absl::Time, SessionKey>::iterator idle_since;  // of idle_, unless leased
   };
   using Sessions = std::map<SessionKey, Session>;
@@ -250,20 +254,21 @@ class SessionStore final {
   Sessions::iterator Find(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends an idle session that has expired.
   void End(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Counts CountsOf(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether an existing session may continue to these tokens.
   absl::Status CheckContinues(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoom(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckTokens(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the limits allow this many additional tokens.
-  absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the limits allow one more session, of this many tokens.
+  absl::Status CheckRoom(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the limits are not reached, and allow this many additional tokens.
+  absl::Status CheckTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Budget> BudgetOf(const std::string& client) const;
   absl::Status NotFound(const SessionKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lease MakeLease(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(const char* what, int64_t value, int64_t limit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(const std::string& what, int64_t value, int64_t limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sessions::iterator Add(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -274,8 +279,8 @@ class SessionStore final {
   void AddEnded(const SessionKey& key, bool moved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveEnded(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Charges what the store holds now.
-  void UpdateShare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Charges the session's client with this many tokens for it.
+  void SetCharge(Sessions::iterator session, int64_t charge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Release(Lease& lease);
 
@@ -287,9 +292,13 @@ class SessionStore final {
   Sessions sessions_ ABSL_GUARDED_BY(mutex_);
   // Those not leased, by the end of their last use.
   std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
+  struct Client {
+    int64_t sessions = 0;
+    Budget::Share tokens;
+  };
+  std::map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // those that have a session
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // of `tokens`: these, the sessions and the ids
+  Budget::Share of_remembered_ ABSL_GUARDED_BY(mutex_);
   std::vector<ReleasedPlace> released_ ABSL_GUARDED_BY(mutex_);  // whose engines were not notified yet
   std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);          // that are remembered, oldest first
   struct Remembered {

@@ -60,9 +60,9 @@ CallMemory::CallMemory(const RequestMemory& sizes, absl::Duration patience, Metr
   AddPart(
       "transfers", sizes.transfers, [this] { return transfers_->held(); }, families);
   AddPart("connections", sizes.connections, held_by(connections_), families);
-  AddPart("prompts", sizes.prompts, held_by(engines_.prompts, core::TokenStream::kTokenBytes), families);
-  AddPart("sessions", sizes.sessions, held_by(engines_.sessions, core::TokenStream::kTokenBytes), families);
-  AddPart("items", sizes.items, held_by(engines_.items), families);
+  AddPart("prompts", sizes.prompts, held_by(engines_.prompts->all(), core::TokenStream::kTokenBytes), families);
+  AddPart("sessions", sizes.sessions, held_by(engines_.sessions->all(), core::TokenStream::kTokenBytes), families);
+  AddPart("items", sizes.items, held_by(engines_.items->all()), families);
   AddPart("log", sizes.log, held_by(log_), families);
   AddPart("traces", sizes.traces, held_by(traces_), families);
 }

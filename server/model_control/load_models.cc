@@ -91,10 +91,9 @@ class EngineMaker {
     const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, loaded.sizes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
-    engine.token_budget = budgets_.prompts;
+    engine.token_budgets = budgets_.prompts;
     engine.sessions.time_to_live = serving.session_time_to_live;
     engine.sessions.tokens = budgets_.sessions;
-    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, budgets_.sessions->capacity());
     memory->common.push_back(CommonShare(of_sessions_, memory_.sessions));
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });
@@ -316,9 +315,9 @@ class EngineMaker {
 }  // namespace
 
 EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent) {
-  return {.prompts = core::PromptTokenBudget(sizes.prompts / core::TokenStream::kTokenBytes, parent),
-          .sessions = core::SessionTokenBudget(sizes.sessions / core::TokenStream::kTokenBytes, parent),
-          .items = core::WaitingByteBudget(sizes.items, parent)};
+  return {.prompts = core::PromptTokenBudgets(sizes.prompts / core::TokenStream::kTokenBytes, parent),
+          .sessions = core::SessionTokenBudgets(sizes.sessions / core::TokenStream::kTokenBytes, parent),
+          .items = core::WaitingByteBudgets(sizes.items, parent)};
 }
 
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,

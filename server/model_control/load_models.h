@@ -21,9 +21,9 @@ namespace longshort::server {
 
 // What the requests and sessions of all models may hold: tokens, tokens, and bytes of items that wait for classifiers.
 struct EngineBudgets {
-  std::shared_ptr<Budget> prompts;
-  std::shared_ptr<Budget> sessions;
-  std::shared_ptr<Budget> items;
+  std::shared_ptr<ClientBudgets> prompts;
+  std::shared_ptr<ClientBudgets> sessions;
+  std::shared_ptr<ClientBudgets> items;
 };
 // `parent`: the budget of bytes above; null for none.
 EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent = nullptr);

@@ -173,14 +173,12 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
   return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kMin});
 }
 
-int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
-  return std::max(of_all / 4, 2 * options.max_prompt_tokens);
-}
-
 RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine) {
   constexpr int64_t kMinAnswers = int64_t{32} << 20, kMinTransfers = int64_t{64} << 20;
   constexpr int64_t kLog = int64_t{8} << 20, kTraces = int64_t{16} << 20;
-  const int64_t memory = machine.memory_bytes, prompts = 2 * options.max_prompt_tokens * kTokenBytes;
+  constexpr int64_t kBesideAPromptTokens = int64_t{64} << 10;  // options, generated tokens
+  const int64_t memory = machine.memory_bytes;
+  const int64_t prompts = 2 * (options.max_prompt_tokens + kBesideAPromptTokens) * kTokenBytes;
   constexpr int64_t kProbesFraction = 8;
   const int64_t probes = MessageBufferBytes(options, machine) / kProbesFraction;
   return {.messages = MessageBufferBytes(options, machine) - probes,

@@ -120,9 +120,6 @@ ConnectionLimit GrpcConnectionsOf(const ServerOptions& options, const MachineLim
 // Bytes of messages that gRPC may buffer: an eighth of the memory, at least 64 MiB and four of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Maximum tokens in the sessions of one client: a quarter of `of_all`, at least two of the longest prompts.
-int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all);
-
 // Maximum bytes that the preparation threads need at once.
 int64_t DecodingBytes(const ServerOptions& options);
 

@@ -117,12 +117,12 @@ TEST_F(DynamicBatchingEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNev
 TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.items = {.waiting_bytes = WaitingByteBudget(100)}});
+  const auto engine = MakeEngine({.items = {.waiting_bytes = WaitingByteBudgets(200)}});
   Submit(*engine, Document(1), {}, 5000);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
   EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr).message(),
-            "the waiting items of all classifiers hold 60 bytes and this one has 41; together they may hold 100");
+            "this client's waiting items hold 60 bytes and this one has 41; together they may hold 100");
   Submit(*engine, Document(3), {}, 40);
   EXPECT_EQ(engine->state().waiting_bytes, 100);
   {
@@ -138,21 +138,21 @@ TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem)
 TEST_F(DynamicBatchingEngineTest, ClassifiersShareTheBytesOfTheirWaitingItems) {
   Gate gate;
   HoldBatches(gate);
-  const std::shared_ptr<Budget> budget = WaitingByteBudget(100);
-  auto other = std::make_unique<Budget::Share>(budget);
-  other->Add(90);
-  const auto engine = MakeEngine({.items = {.waiting_bytes = budget}});
+  const std::shared_ptr<ClientBudgets> budgets = WaitingByteBudgets(200);
+  auto other = std::make_unique<Budget::Share>(budgets->all());
+  other->Add(190);
+  const auto engine = MakeEngine({.items = {.waiting_bytes = budgets}});
   Submit(*engine, Document(1), {}, 5);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 10);
   EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 1}, nullptr).code(),
             absl::StatusCode::kResourceExhausted);
   other = nullptr;
-  EXPECT_EQ(budget->held(), 10) << "what was refused holds nothing";
+  EXPECT_EQ(budgets->all()->held(), 10) << "what was refused holds nothing";
   Submit(*engine, Document(3), {}, 90);
   gate.Open();
   engine->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(budget->held(), 0);
+  EXPECT_EQ(budgets->all()->held(), 0);
 }
 
 TEST_F(DynamicBatchingEngineTest, AnItemThatCannotBePreparedFailsAlone) {
@@ -483,7 +483,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(create({.items = {.batches = {.max_batch_size = 0}}}),
             absl::InvalidArgumentError("max_batch_size is 0, must be at least 1"));
   EXPECT_EQ(create({.items = {.limits = {.max_queued = 0}}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(create({.items = {.waiting_bytes = WaitingByteBudget(0)}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.items = {.waiting_bytes = WaitingByteBudgets(0)}}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(create({.items = {.batches = {.max_batch_tokens = 0}}}).code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -36,6 +36,24 @@ class ItemQueueTest : public testing::Test {
   const ItemPreparation preparation_ = [] { return Document(1); };
 };
 
+TEST_F(ItemQueueTest, AClientThatTakesAllTheBytesItCanLeavesRoomForOthers) {
+  ItemQueue items({.waiting_bytes = WaitingByteBudgets(200)});
+  const auto admit = [&](const char* client) {
+    RequestContext context;
+    context.client = client;
+    return Admit(items, preparation_, context);
+  };
+  int64_t admitted = 0;
+  while (admit("greedy").ok()) ++admitted;
+  EXPECT_EQ(admitted, 10) << "of 10 bytes each";
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(admit("other").ok());
+  EXPECT_EQ(admit("other").message(),
+            "this client's waiting items hold 50 bytes and this one has 10; together they may hold 50");
+  EXPECT_TRUE(admit("third").ok());
+  while (BeginPreparation(items) != nullptr) {
+  }
+}
+
 TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
   ItemQueue items({});
   for (const char* id : {"a", "b", "c"}) {

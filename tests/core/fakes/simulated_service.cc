@@ -97,7 +97,7 @@ SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& v
       clock_(clock),
       options_(options),
       observer_(std::make_unique<Observer>(counts_)),
-      token_budget_(PromptTokenBudget(options.max_prompt_tokens)),
+      token_budgets_(PromptTokenBudgets(options.max_prompt_tokens)),
       sessions_(clock, options.sessions) {
   StayOnOneProcessor();
   Reload(absl::InfiniteFuture());
@@ -125,7 +125,8 @@ absl::Status SimulatedService::Score(ScoringRequest request, std::shared_ptr<Sco
 
 absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) {
   LS_RETURN_IF_ERROR(job.status());
-  LS_ASSIGN_OR_RETURN((*job)->resources.tokens, Budget::Take(token_budget_, (*job)->HeldTokens()));
+  LS_ASSIGN_OR_RETURN((*job)->resources.tokens,
+                      Budget::Take(token_budgets_->Of((*job)->context().client), (*job)->HeldTokens()));
   (*job)->times.submitted = clock_.Now();
   return engines_.back().queue.Push(*std::move(job));
 }

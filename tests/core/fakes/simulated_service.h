@@ -76,7 +76,7 @@ class SimulatedService final {
   // Of all engines. Errors: INTERNAL if pages were lost.
   absl::Status CheckInvariants() const;
   // Prompt tokens that requests hold.
-  int64_t held_tokens() const { return token_budget_->held(); }
+  int64_t held_tokens() const { return token_budgets_->all()->held(); }
   Counts counts() const;
   // Whether an engine ends requests with UNAVAILABLE.
   bool ends_by_force() const;
@@ -94,7 +94,7 @@ class SimulatedService final {
   const Options options_;
   Counts counts_;  // with the caches of the engines that are gone
   const std::unique_ptr<Observer> observer_;
-  const std::shared_ptr<Budget> token_budget_;
+  const std::shared_ptr<ClientBudgets> token_budgets_;
   SessionStore sessions_;
   std::list<SimulatedEngine> engines_;  // the last one takes requests
   SimulatedWorker* running_ = nullptr;

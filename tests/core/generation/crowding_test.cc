@@ -118,6 +118,27 @@ TEST_F(Crowding, ManySmallRequestsOfAClientDoNotFillTheQueueForOthers) {
   EXPECT_LE(TimeOf("other", 5), 10 * kStep) << last_;
 }
 
+// 512 rows a step: each of the long prompts takes four seconds.
+TEST_F(Crowding, ALongPromptDoesNotWaitForThoseOfAnotherClient) {
+  const auto ask = [&](const std::string& client, int64_t tokens) {
+    static uint32_t seed = 0;
+    GenerationRequest request = SomeGeneration(tokens, 1, ++seed);
+    request.context.client = client;
+    listeners_.push_back(std::make_shared<RecordingGenerationListener>());
+    last_ = harness_.Submit(std::move(request), listeners_.back());
+    EXPECT_TRUE(last_.ok()) << last_;
+  };
+  ask("greedy", 20'000);
+  RunFor(absl::Seconds(3));  // the cost of a step is known now
+  for (int i = 0; i < 8; ++i) ask("greedy", 100'000);
+  EXPECT_EQ(Ask(8, "greedy", 300), 8) << last_;
+  RunFor(absl::Seconds(1));
+  ASSERT_EQ(Streams(), kStreams);
+  ask("other", 20'000);
+  RunFor(absl::Milliseconds(100));
+  EXPECT_EQ(harness_.queue.LoadOf("other").running, 1) << "it has displaced one";
+}
+
 TEST_F(Crowding, DisplacedStreamsEndAsIfTheyHadRunAlone) {
   const GenerationRequest request = Request("greedy", 300);
   std::vector<Listener> streams;

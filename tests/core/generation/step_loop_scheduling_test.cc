@@ -127,6 +127,27 @@ TEST(StepLoop, LeavesHalfOfItsStreamsToOthersThanLongPrompts) {
   EXPECT_TRUE(c->status.ok());
 }
 
+// 8 streams: 4 long prompts, of which each of two clients may have 2.
+TEST(StepLoop, ALongPromptDoesNotWaitForLongPromptsOfAnotherClient) {
+  StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 8}});
+  const auto generate = [&](uint32_t seed, const char* client) {
+    GenerationRequest request = SomeGeneration(200, 1, seed);
+    request.context.client = client;
+    return harness.Generate(std::move(request));
+  };
+  for (uint32_t seed = 0; seed < 10; ++seed) generate(seed, "greedy");
+  harness.loop->RunOnce();
+  ASSERT_EQ(harness.loop->state().active_streams, 4) << "a client that is alone has all of them";
+  for (uint32_t seed = 10; seed < 13; ++seed) generate(seed, "other");
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.LoadOf("other").running, 2);
+  EXPECT_EQ(harness.queue.LoadOf("greedy").running, 4) << "what was begun is read to its end";
+  generate(13, "third");
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.LoadOf("third").running, 1);
+  harness.RunToEnd();
+}
+
 TEST(StepLoop, ALongPromptDoesNotWaitForLongPromptsOfALowerPriority) {
   StepLoopHarness harness({.max_streams = 5, .steps = {.max_rows = 8}});
   const auto generate = [&](uint32_t seed, Priority priority) {

@@ -15,8 +15,8 @@ TEST_F(TokenBudgetTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveE
     gate.Pass();
     return absl::OkStatus();
   };
-  const auto budget = PromptTokenBudget(100);
-  const auto engine = MakeEngine({.token_budget = budget, .step_loop = {}});
+  const auto budgets = PromptTokenBudgets(200);
+  const auto engine = MakeEngine({.token_budgets = budgets, .step_loop = {}});
   const auto running = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Score(SomeScoring(60), running).ok());
   gate.WaitForArrival();
@@ -26,7 +26,7 @@ TEST_F(TokenBudgetTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveE
   GenerationRequest one_of_five = SomeGeneration(10, 2);
   one_of_five.context.position_in_call = {.index = 0, .count = 5, .share = 0.2};
   EXPECT_EQ(engine->Generate(one_of_five, refused).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(budget->held(), 64) << "its vector has room for";
+  EXPECT_EQ(budgets->all()->held(), 64) << "its vector has room for";
   ASSERT_TRUE(engine->Score(SomeScoring(5), std::make_shared<RecordingScoringListener>()).ok());
   const auto refusal = GetRefusal(engine->Generate(SomeGeneration(50, 2), refused));
   ASSERT_TRUE(refusal.has_value());
@@ -35,18 +35,41 @@ TEST_F(TokenBudgetTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveE
   gate.Open();
   EXPECT_TRUE(running->end.Wait());
   engine->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(budget->held(), 0);
+  EXPECT_EQ(budgets->all()->held(), 0);
   EXPECT_FALSE(refused->end.ended());
 }
 
-TEST_F(TokenBudgetTest, CountsGeneratedTokensAndOptionsInItsBudget) {
-  const auto budget = PromptTokenBudget(100);
-  std::vector<int64_t> held;
-  on_step = [&](absl::Span<const models::Slice>) {
-    held.push_back(budget->held());
+TEST_F(TokenBudgetTest, AClientThatTakesAllItCanLeavesRoomForOthers) {
+  Gate gate;
+  on_step = [&gate](absl::Span<const models::Slice>) {
+    gate.Pass();
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.token_budget = budget, .step_loop = {}});
+  const auto engine = MakeEngine({.token_budgets = PromptTokenBudgets(1000), .step_loop = {}});
+  const auto score = [&](const char* client, int64_t tokens) {
+    ScoringRequest request = SomeScoring(tokens);
+    request.context.client = client;
+    return engine->Score(std::move(request), std::make_shared<RecordingScoringListener>());
+  };
+  int64_t admitted = 0;
+  while (score("greedy", 10).ok()) ++admitted;
+  EXPECT_LE(admitted, 50);
+  EXPECT_EQ(score("greedy", 10).message(),
+            "this client's requests in flight hold 496 tokens and this one has 16; together they may hold 500");
+  EXPECT_TRUE(score("other", 120).ok());
+  EXPECT_TRUE(score("third", 100).ok());
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+}
+
+TEST_F(TokenBudgetTest, CountsGeneratedTokensAndOptionsInItsBudget) {
+  const auto budgets = PromptTokenBudgets(200);
+  std::vector<int64_t> held;
+  on_step = [&](absl::Span<const models::Slice>) {
+    held.push_back(budgets->all()->held());
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine({.token_budgets = budgets, .step_loop = {}});
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 200), listener).ok());
   ASSERT_TRUE(listener->end.Wait());
@@ -58,7 +81,7 @@ TEST_F(TokenBudgetTest, CountsGeneratedTokensAndOptionsInItsBudget) {
   const auto refused = std::make_shared<RecordingGenerationListener>();
   EXPECT_EQ(engine->Generate(biased, refused).code(), absl::StatusCode::kResourceExhausted);
   engine->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(budget->held(), 0);
+  EXPECT_EQ(budgets->all()->held(), 0);
 }
 
 }  // namespace longshort::core::token_budget_test

@@ -28,23 +28,32 @@ TEST(PromptsAhead, AreNotThoseThatTakeManySteps) {
 TEST(PromptsAhead, AreLongIfTheyWereWhenTheyWereStarted) {
   const int64_t steps = PromptsAhead::kLongSteps;
   const PromptsAhead prompts({{10 * steps + 1, 1}, {10 * steps, 10 * steps}, {9000, 8000}}, 10);
-  EXPECT_EQ(prompts.LongPrompts(Priority::kNormal), 2);
+  EXPECT_EQ(prompts.LongPrompts("", Priority::kNormal), 2);
   EXPECT_TRUE(prompts.IsLong(10 * steps + 1));
   EXPECT_FALSE(prompts.IsLong(10 * steps));
 }
 
 TEST(PromptsAhead, AreCountedFromTheLeastPriorityUp) {
   const PromptsAhead prompts({{9000, 1, Priority::kLow}, {9000, 1, Priority::kHigh}, {9000, 1, Priority::kNormal}}, 10);
-  EXPECT_EQ(prompts.LongPrompts(Priority::kHigh), 1);
-  EXPECT_EQ(prompts.LongPrompts(Priority::kNormal), 2);
-  EXPECT_EQ(prompts.LongPrompts(Priority::kLow), 3);
+  EXPECT_EQ(prompts.LongPrompts("", Priority::kHigh), 1);
+  EXPECT_EQ(prompts.LongPrompts("", Priority::kNormal), 2);
+  EXPECT_EQ(prompts.LongPrompts("", Priority::kLow), 3);
+}
+
+TEST(PromptsAhead, AreCountedForTheirClient) {
+  const PromptsAhead prompts({{9000, 1, {}, "a"}, {9000, 1, {}, "b"}, {9000, 1, {}, "a"}}, 10);
+  EXPECT_EQ(prompts.LongPrompts("a", {}), 2);
+  EXPECT_EQ(prompts.LongPrompts("b", {}), 1);
+  EXPECT_EQ(prompts.LongPrompts("c", {}), 0);
 }
 
 TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
-  EXPECT_EQ(PromptsAhead::MaxLong(16), 8);
-  EXPECT_EQ(PromptsAhead::MaxLong(3), 1);
-  EXPECT_EQ(PromptsAhead::MaxLong(1), 1) << "or none would ever be read";
-  EXPECT_EQ(PromptsAhead::MaxLong(0), 1) << "a short sequence's cache, which may have room for a long prompt";
+  EXPECT_EQ(PromptsAhead::MaxLong(16, 1), 8);
+  EXPECT_EQ(PromptsAhead::MaxLong(16, 3), 2) << "for each of three clients";
+  EXPECT_EQ(PromptsAhead::MaxLong(16, 9), 1);
+  EXPECT_EQ(PromptsAhead::MaxLong(3, 1), 1);
+  EXPECT_EQ(PromptsAhead::MaxLong(1, 1), 1) << "or none would ever be read";
+  EXPECT_EQ(PromptsAhead::MaxLong(0, 1), 1) << "a short sequence's cache, which may have room for a long prompt";
 }
 
 }  // namespace longshort::core::prompts_ahead_test

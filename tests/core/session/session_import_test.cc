@@ -28,6 +28,12 @@ class SessionImportTest : public testing::Test {
     return {.time_to_live = kTimeToLive, .session_cost = 0, .remembered_cost = 0};
   }
 
+  // Without room that a client leaves.
+  static std::shared_ptr<ClientBudgets> Tokens(int64_t all, int64_t of_client = int64_t{1} << 24) {
+    return std::make_shared<ClientBudgets>(std::make_shared<Budget>(all, Budget::Names{"the sessions", "tokens"}),
+                                           of_client, Budget::Names{"this client's sessions", "tokens"});
+  }
+
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
     return lease.ok() ? lease->tokens() : std::vector<int32_t>{};
@@ -91,8 +97,7 @@ TEST_F(SessionImportTest, AnImportedOneDoesNotGoOnWhileACallHasIt) {
 
 TEST_F(SessionImportTest, AnImportedOneMustFit) {
   SessionStore::Options options = Options();
-  options.tokens = SessionTokenBudget(10);
-  options.max_tokens_per_client = 6;
+  options.tokens = Tokens(10, 6);
   SessionStore store(clock_, options);
   const auto import = [&](const char* client, int64_t tokens) {
     const SessionKey key{.client = client, .id = absl::StrCat(tokens)};
@@ -110,7 +115,7 @@ TEST_F(SessionImportTest, AnImportedOneMustFit) {
 
 TEST_F(SessionImportTest, OneThatGoesOnByAnImportMustFit) {
   SessionStore::Options options = Options();
-  options.tokens = SessionTokenBudget(4);
+  options.tokens = Tokens(4);
   SessionStore store(clock_, options);
   ASSERT_TRUE(store.Import(key_, {.tokens = {1, 2, 3}, .parked = {}}).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(store.Import(key_, {.tokens = {1, 2, 3, 4, 5}, .parked = {}})));

@@ -27,6 +27,12 @@ class SessionStoreTest : public testing::Test {
     return options;
   }
 
+  // Without room that a client leaves.
+  static std::shared_ptr<ClientBudgets> Tokens(int64_t all, int64_t of_client = int64_t{1} << 24) {
+    return std::make_shared<ClientBudgets>(std::make_shared<Budget>(all, Budget::Names{"the sessions", "tokens"}),
+                                           of_client, Budget::Names{"this client's sessions", "tokens"});
+  }
+
   // A call that ends well and leaves the session with these tokens.
   void Call(SessionStore& store, const SessionKey& key, std::vector<int32_t> tokens) {
     absl::StatusOr<SessionStore::Lease> lease = store.Open(key, false);
@@ -266,7 +272,7 @@ TEST_F(SessionStoreTest, OneThatWentOnIsNotClosedByWhoExpectsIts) {
 // So that a full server can be relieved.
 TEST_F(SessionStoreTest, OneThatMustNotGrowCanBeRead) {
   SessionStore::Options options = Options();
-  options.tokens = SessionTokenBudget(2);
+  options.tokens = Tokens(2);
   SessionStore store(clock_, options);
   Call(store, key_, {1, 2});
   ASSERT_TRUE(absl::IsResourceExhausted(store.Open(key_, true).status()));
@@ -290,7 +296,7 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
   SessionStore::Options options = Options();
   options.max_sessions = 3;
   options.max_sessions_per_client = 2;
-  options.tokens = SessionTokenBudget(4);
+  options.tokens = Tokens(4);
   SessionStore store(clock_, options);
   Call(store, {.client = "a", .id = "1"}, {1});
   Call(store, {.client = "a", .id = "2"}, {1});
@@ -310,8 +316,7 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
 
 TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
   SessionStore::Options options = Options();
-  options.tokens = SessionTokenBudget(100);
-  options.max_tokens_per_client = 4;
+  options.tokens = Tokens(100, 4);
   SessionStore store(clock_, options);
   Call(store, {.client = "a", .id = "1"}, {1});
   Call(store, {.client = "a", .id = "2"}, {1, 2, 3});
@@ -327,11 +332,47 @@ TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
   EXPECT_FALSE(RefusalOf(store, {.client = "a", .id = "2"}).empty()) << "imported ones count";
 }
 
+TEST_F(SessionStoreTest, AClientThatTakesAllItCanLeavesRoomForOthers) {
+  SessionStore::Options options = Options();
+  options.tokens = SessionTokenBudgets(1000);
+  options.session_cost = 10;
+  SessionStore store(clock_, options);
+  const auto call = [&](const char* client, int id, int64_t tokens) {
+    absl::StatusOr<SessionStore::Lease> lease =
+        store.Open({.client = client, .id = absl::StrCat(id)}, false, nullptr, tokens);
+    if (lease.ok()) lease->Commit({.tokens = std::vector<int32_t>(tokens), .parked = {}});
+    return lease.ok();
+  };
+  ASSERT_TRUE(call("other", 0, 3));
+  int sessions = 0;
+  while (call("greedy", sessions, 20)) ++sessions;
+  EXPECT_EQ(sessions, 16) << "of 30 each";
+  EXPECT_TRUE(call("other", 0, 100));
+  EXPECT_TRUE(call("third", 0, 100));
+  EXPECT_FALSE(call("greedy", 0, 20)) << "it would grow";
+}
+
+TEST_F(SessionStoreTest, TheTokensOfACallCountBeforeItEnds) {
+  SessionStore::Options options = Options();
+  options.tokens = SessionTokenBudgets(100);
+  SessionStore store(clock_, options);
+  const SessionKey another{.client = "alice", .id = "another"};
+  {
+    const auto first = store.Open(key_, false, nullptr, 30);
+    EXPECT_EQ(store.Open(another, false, nullptr, 30).status().message(),
+              "tokens in sessions of this client with this one: 60, the limit is 50; close a session, or retry later");
+  }
+  EXPECT_EQ(options.tokens->all()->held(), 0) << "the call failed";
+  store.Open(another, false, nullptr, 30)->Commit({.tokens = {1, 2}, .parked = {}});
+  EXPECT_EQ(options.tokens->all()->held(), 2);
+  { ASSERT_TRUE(store.Open(another, true, nullptr, 30).ok()); }
+  EXPECT_EQ(options.tokens->all()->held(), 2);
+}
+
 TEST_F(SessionStoreTest, ManyNamesOfOneAccountHaveItsLimits) {
   SessionStore::Options options = Options();
   options.max_sessions_per_client = 3;
-  options.tokens = SessionTokenBudget(100);
-  options.max_tokens_per_client = 10;
+  options.tokens = Tokens(100, 10);
   SessionStore store(clock_, options);
   const auto named = [](int i) {
     return SessionKey{.client = absl::StrCat("name-", i), .id = "talk", .account = "ipv4:10.0.0.1"};
@@ -351,8 +392,7 @@ TEST_F(SessionStoreTest, ManyNamesOfOneAccountHaveItsLimits) {
 TEST_F(SessionStoreTest, ThoseWhoSayNotWhoTheyAreMayTakeAll) {
   SessionStore::Options options = Options();
   options.max_sessions_per_client = 1;
-  options.tokens = SessionTokenBudget(100);
-  options.max_tokens_per_client = 4;
+  options.tokens = Tokens(100, 4);
   SessionStore store(clock_, options);
   for (int i = 0; i < 10; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, std::vector<int32_t>(10));
   EXPECT_EQ(RefusalOf(store, {.client = "", .id = "0"}),
@@ -399,25 +439,25 @@ TEST_F(SessionStoreTest, RemembersOnlySoManyThatEnded) {
 
 TEST_F(SessionStoreTest, SessionsAndRememberedIdsAreCharged) {
   SessionStore::Options options = Options();
-  options.tokens = SessionTokenBudget(64);
+  options.tokens = Tokens(64);
   options.session_cost = 10;
   options.remembered_cost = 3;
   {
     SessionStore store(clock_, options);
     for (int i = 0; i < 6; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, {1});
-    EXPECT_EQ(options.tokens->held(), 6 * 11);
+    EXPECT_EQ(options.tokens->all()->held(), 6 * 11);
     EXPECT_EQ(RefusalOf(store, {.client = "", .id = "6"}),
               "tokens in sessions: 66, the limit is 64; close a session, or retry later");
     EXPECT_EQ(store.counts().tokens, 6);
     EXPECT_TRUE(store.Close({.client = "", .id = "0"}).ok());
-    EXPECT_EQ(options.tokens->held(), 5 * 11);
+    EXPECT_EQ(options.tokens->all()->held(), 5 * 11);
     clock_.Advance(kTimeToLive);
     EXPECT_EQ(store.counts().sessions, 0);
-    EXPECT_EQ(options.tokens->held(), 2 * 3) << "ids have an eighth of the tokens";
+    EXPECT_EQ(options.tokens->all()->held(), 2 * 3) << "ids have an eighth of the tokens";
     EXPECT_TRUE(store.Import({.client = "", .id = "5"}, {.tokens = {1, 2}, .parked = {}}).ok());
-    EXPECT_EQ(options.tokens->held(), 3 + 12);
+    EXPECT_EQ(options.tokens->all()->held(), 3 + 12);
   }
-  EXPECT_EQ(options.tokens->held(), 0);
+  EXPECT_EQ(options.tokens->all()->held(), 0);
 }
 
 // Random calls, beside a plain account of what must be there.

@@ -70,7 +70,7 @@ class ClassifierRepository {
     options_.preparation_threads = 2;
     options_.max_image_pixels = kMebibyte;
     options_.max_message_bytes = 8 * kMebibyte;
-    options_.max_prompt_tokens = 8 * kMebibyte;
+    options_.max_prompt_tokens = 8 * kMebibyte - (int64_t{64} << 10);  // the part has room for as many beside a prompt
   }
   ~ClassifierRepository() { std::filesystem::remove_all(options_.model_repository); }
 
