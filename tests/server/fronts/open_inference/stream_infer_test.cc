@@ -82,26 +82,22 @@ TEST_F(StreamInferTest, AGenerationIsStreamedAndItsEndIsMarked) {
 }
 
 TEST_F(StreamInferTest, ARequestTakesMemoryOfTheClientUntilItsAnswerIsRead) {
-  environment_->message_memory = MessageBudgets(72 << 10);
   const std::shared_ptr<Budget>& all = environment_->message_memory->all();
   Open();
   Send(Prompt(), "a");
   const auto first = speaker_->TakeGenerations(1)[0].listener;
   const int64_t with_one = all->held();  // perhaps with its message still
   Send(Prompt(), "b");
-  const auto second = speaker_->TakeGenerations(1)[0].listener;
+  auto second = speaker_->TakeGenerations(1)[0].listener;
   EXPECT_GE(all->held(), with_one + 3000);
   second->OnFinished(absl::OkStatus(), Summary(1));
+  second = nullptr;
   EXPECT_THAT(ReadLine(), StartsWith("b"));
   for (int i = 0; i < 20'000 && all->held() > with_one; ++i) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_LE(all->held(), with_one);
-  Send(Prompt(), "c");
-  const auto third = speaker_->TakeGenerations(1)[0];
-  Send(Prompt(), "one too many");
-  for (int i = 0; i < 20'000 && !*third.request.context.cancelled; ++i) absl::SleepFor(absl::Milliseconds(1));
-  for (const auto& one : {first, third.listener}) one->OnFinished(absl::CancelledError(""), core::GenerationSummary());
-  for (ModelStreamInferResponse none; stream_->Read(&none);) continue;
-  EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  first->OnFinished(absl::OkStatus(), Summary(1));
+  EXPECT_THAT(ReadLine(), StartsWith("a"));
+  EXPECT_TRUE(Close().ok());
 }
 
 TEST_F(StreamInferTest, AnEmptyFinalAnswerComesIfItIsAskedFor) {
