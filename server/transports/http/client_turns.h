@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <string>
@@ -43,17 +44,23 @@ class ClientTurns final {
   }
 
  private:
+  // Begins turns for a short time. Between them the system is not asked for what is ready, which would take longer than
+  // a short request.
   void BeginNext() {
+    constexpr std::chrono::microseconds kTime(200);
     taken_ = !waiting_.empty();
     if (!taken_) return;
-    auto next = waiting_.upper_bound(last_);
-    if (next == waiting_.end()) next = waiting_.begin();
-    last_ = next->first;
-    absl::AnyInvocable<void()> resume = std::move(next->second.front());
-    next->second.pop_front();
-    if (next->second.empty()) waiting_.erase(next);
     boost::asio::post(context_, [this] { BeginNext(); });
-    resume();
+    const auto end = std::chrono::steady_clock::now() + kTime;
+    do {
+      auto next = waiting_.upper_bound(last_);
+      if (next == waiting_.end()) next = waiting_.begin();
+      last_ = next->first;
+      absl::AnyInvocable<void()> resume = std::move(next->second.front());
+      next->second.pop_front();
+      if (next->second.empty()) waiting_.erase(next);
+      resume();
+    } while (!waiting_.empty() && std::chrono::steady_clock::now() < end);
   }
 
   boost::asio::io_context& context_;
