@@ -171,8 +171,8 @@ void Decompose(const std::string& character, const Decompositions& all, std::vec
 }
 
 bool IsMark(const std::string& character) {
-  static const LazyRE2 kMark = {R"(\pM)"};
-  return character.size() > 1 && RE2::FullMatch(character, *kMark);
+  static const RE2 mark(R"(\pM)");
+  return character.size() > 1 && RE2::FullMatch(character, mark);
 }
 
 // A label without characters that have parts, and with the marks of each letter in one order.

@@ -39,7 +39,7 @@ absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
 template <typename Request, typename Response, typename Handle>
 Rpc Inferring(const char* method, Handle handle) {
   return AnswerLater<Request, Response>(
-      Named(method, Scope::kInfer), [handle](CallRecord& record, Request request, const Answerer<Response>& answer) {
+      Named(method, Scope::kInfer), [handle](CallRecord& record, Request&& request, const Answerer<Response>& answer) {
         return handle(record, FromMessage(request),
                       Answering(answer, [](auto result) { return MessageOf<Response>(std::move(result)); }));
       });
