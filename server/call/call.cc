@@ -10,8 +10,8 @@
 namespace longshort::server {
 namespace {
 
-// Messages up to this size are read at once, while their client holds no more than so many calls do. Reading takes up
-// to 0.2 ms, where they are a list of many short texts.
+// A message up to this size is read at once, unless its client holds more memory than so many calls. Reading takes up
+// to 0.2 ms if it is a list of many short texts.
 constexpr int64_t kSmallBytes = 256, kFewCalls = 64;
 // What a call takes in memory, with gRPC's part and two and a half times its metadata.
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;

@@ -24,6 +24,14 @@ std::shared_ptr<Budget> PartOf(std::shared_ptr<Budget> parent, int64_t bytes, st
                                   std::move(parent));
 }
 
+// The transfer time of a session of 100 MiB at 100 MB/s.
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
+
+absl::Status Refused(absl::Status status) {
+  core::SetRefusal(status, {.retry_after = kRetryAfter, .queue_depth = 0});
+  return status;
+}
+
 }  // namespace
 
 std::shared_ptr<ClientBudgets> MessageBudgets(int64_t bytes, std::shared_ptr<Budget> parent) {
@@ -87,18 +95,6 @@ void CallMemory::Tick() {
   peak_ = held;
   return_after_ = now + kReturnInterval;
 }
-
-namespace {
-
-// The transfer time of a session of 100 MiB at 100 MB/s.
-constexpr absl::Duration kRetryAfter = absl::Seconds(1);
-
-absl::Status Refused(absl::Status status) {
-  core::SetRefusal(status, {.retry_after = kRetryAfter, .queue_depth = 0});
-  return status;
-}
-
-}  // namespace
 
 absl::Status TransferBudget::Share::Grow(int64_t bytes) {
   absl::Status status = bytes_.Grow(bytes);

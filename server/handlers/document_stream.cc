@@ -20,7 +20,7 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
 // An answer with so many bytes is made by the pool, and its result is charged to the client until then.
 constexpr int64_t kLargeBytes = 64 << 10;
-// Of a held document, beside its tokens.
+// What a held document takes beside its tokens.
 constexpr int64_t kBytesOfHeld = 256;
 
 int64_t BytesOf(const TextToScore& text) { return kBytesOfHeld + text.tokens() * core::TokenStream::kTokenBytes; }
@@ -139,7 +139,7 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, absl::S
     if (dropped_ || !absl::IsResourceExhausted(status)) return Refused::kAnswered;
     if (engine_ends_ != ends_before) return Refused::kAgain;  // a document ended meanwhile
     if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
-    document.memory = record_.MemoryShare();
+    if (document.memory.amount() == 0) document.memory = record_.MemoryShare();
     if (absl::Status memory = core::Hold(BytesOf(document.text), document.memory); !memory.ok()) {
       status = std::move(memory);
       return Refused::kAnswered;
@@ -168,7 +168,6 @@ std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
   if (held_.empty()) return std::nullopt;
   std::optional<Document> first = std::move(held_.front());
   held_.pop_front();
-  first->memory = {};
   return first;
 }
 

@@ -78,7 +78,7 @@ class DocumentStream final {
   struct Document {
     PendingAnswer pending;
     TextToScore text;
-    Budget::Share memory = {};  // of the text, while it is held
+    Budget::Share memory = {};  // of the text, from when it is held first
   };
 
   absl::Status Open(const ScoreStreamOptions& options);

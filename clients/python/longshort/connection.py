@@ -21,7 +21,7 @@ from longshort.version import __version__
 C = TypeVar("C")
 Paths = str | os.PathLike[str] | None
 
-# Of gRPC's addresses that are not HOST:PORT.
+# The schemes of gRPC's addresses that are not HOST:PORT.
 SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
 
 _MAX_TOKEN_BYTES = 4096

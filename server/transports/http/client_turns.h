@@ -27,16 +27,15 @@ class ClientTurns final {
   ClientTurns(const ClientTurns&) = delete;
   ClientTurns& operator=(const ClientTurns&) = delete;
 
-  // A turn lasts until its coroutine waits for something. What is ready meanwhile, such as reads, runs before the next
-  // turn begins.
-  //
-  // Whether a turn begins at once. If not, the client must wait.
+  // Returns whether the client's turn begins at once; if not, the caller must Wait. A turn lasts until its coroutine
+  // waits for something.
   bool Begin(const std::string& client) {
     if (std::exchange(taken_, true)) return false;
     last_ = client;
     boost::asio::post(context_, [this] { BeginNext(); });
     return true;
   }
+  // Returns when the turn begins. `client` must stay until then.
   boost::asio::awaitable<void> Wait(const std::string& client) {
     return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
         [this, &client](auto&& resume) { waiting_[client].emplace_back(std::move(resume)); },
@@ -44,8 +43,8 @@ class ClientTurns final {
   }
 
  private:
-  // Begins turns for a short time. Between them the system is not asked for what is ready, which would take longer than
-  // a short request.
+  // Begins turns for up to kTime, and then lets run what else is ready, such as reads. To ask the system for that after
+  // each turn would take longer than a short request.
   void BeginNext() {
     constexpr std::chrono::microseconds kTime(200);
     taken_ = !waiting_.empty();
