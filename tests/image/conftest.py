@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +29,15 @@ def podman(*arguments: str | Path, check: bool = True) -> subprocess.CompletedPr
     return done
 
 
+@cache
 def can_limit_memory() -> bool:
     for path in CGROUPS:
-        probe = (path if path.is_dir() else path.parent) / "longshort-probe"
         try:
-            probe.mkdir()
+            # Other processes of the tests probe at the same time, so each has a name of its own.
+            probe = tempfile.mkdtemp(prefix="longshort-probe-", dir=path if path.is_dir() else path.parent)
         except OSError:
             continue
-        probe.rmdir()
+        os.rmdir(probe)
         return True
     return False
 
