@@ -47,7 +47,7 @@ class Budget final {
 
     // Sets the amount that is really held, even if that exceeds the budget.
     void SetAmount(int64_t amount) {
-      if (budget_ == nullptr) return;
+      if (budget_ == nullptr || amount == amount_) return;
       budget_->Add(amount - amount_);
       amount_ = amount;
     }

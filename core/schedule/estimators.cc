@@ -26,24 +26,23 @@ constexpr double kLargestFactor = 4;
 }  // namespace
 
 void RecentValues::Add(double value, absl::Time now) {
+  double* const begin = sorted_.data();
+  if (count_ == kCapacity) {
+    double* const oldest = std::lower_bound(begin, begin + count_, values_[next_]);
+    std::move(oldest + 1, begin + count_--, oldest);
+  }
+  double* const place = std::upper_bound(begin, begin + count_, value);
+  std::move_backward(place, begin + count_, begin + count_ + 1);
+  *place = value;
+  ++count_;
   values_[next_] = value;
   next_ = (next_ + 1) % kCapacity;
-  count_ = std::min(count_ + 1, kCapacity);
   latest_ = now;
 }
 
-double RecentValues::Min(absl::Time now) const {
-  return *std::min_element(values_.begin(), values_.begin() + count_) * DecayAt(now);
-}
+double RecentValues::Min(absl::Time now) const { return sorted_[0] * DecayAt(now); }
 
 double RecentValues::Median(absl::Time now) const { return Median() * DecayAt(now); }
-
-double RecentValues::Median() const {
-  std::array<double, kCapacity> values = values_;
-  const auto middle = values.begin() + (count_ - 1) / 2;
-  std::nth_element(values.begin(), middle, values.begin() + count_);
-  return *middle;
-}
 
 double RecentValues::DecayAt(absl::Time now) const {
   return std::exp2(-std::max(0.0, absl::FDivDuration(now - latest_, kHalfLife)));

@@ -38,7 +38,7 @@ class RecentValues {
   double Min(absl::Time now) const;
   double Median(absl::Time now) const;
   // The median without decay. For callers that bound the queue's length, and admit any work while the queue is empty.
-  double Median() const;
+  double Median() const { return sorted_[(count_ - 1) / 2]; }
 
   static constexpr size_t kCapacity = 15;
   static constexpr absl::Duration kHalfLife = absl::Seconds(10);
@@ -46,7 +46,10 @@ class RecentValues {
  private:
   double DecayAt(absl::Time now) const;
 
-  std::array<double, kCapacity> values_ = {};  // the first count_, in no order
+  // The first count_ of each are set: in the order of their measurement, from next_ on, and ascending. A value is added
+  // once a run and the median is read several times a request.
+  std::array<double, kCapacity> values_ = {};
+  std::array<double, kCapacity> sorted_ = {};
   size_t count_ = 0;
   size_t next_ = 0;
   absl::Time latest_;

@@ -26,6 +26,8 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
 // Fields of a log line.
 constexpr size_t kMaxFields = 17;
+// Log lines a second of calls that end with the same code, other than OK.
+constexpr int64_t kFailedCalls = 100;
 
 }  // namespace
 
@@ -239,15 +241,15 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
                        code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied;
   const LogLevel usual = names_.observes() ? LogLevel::kDebug : refused ? LogLevel::kWarning : LogLevel::kInfo;
   const auto one_of = static_cast<uint64_t>(environment_.log_requests);
-  if (code != absl::StatusCode::kOk || (one_of > 0 && (one_of == 1 || RandomNumber() % one_of == 0))) {
-    const LogLevel level = our_fault ? LogLevel::kError : usual;
-    LogFields fields = FieldsOf(status, code, now - arrived_);
-    if (environment_.access != nullptr && caller_.identity() == nullptr) {  // a stranger can make any number of calls
-      environment_.log.LogLimited(absl::StrCat("request ", absl::StatusCodeToString(code)), now, level, "request",
-                                  std::move(fields));
-    } else {
-      environment_.log.Log(level, "request", std::move(fields));
-    }
+  const auto fields = [&] { return FieldsOf(status, code, now - arrived_); };
+  if (code != absl::StatusCode::kOk) {
+    // A client can make any number of calls that fail. Those of strangers do not leave out the lines of others.
+    const bool is_stranger = environment_.access != nullptr && caller_.identity() == nullptr;
+    environment_.log.LogLimited(
+        absl::StrCat(is_stranger ? "request of a stranger " : "request ", absl::StatusCodeToString(code)),
+        is_stranger ? 1 : kFailedCalls, now, our_fault ? LogLevel::kError : usual, "request", fields);
+  } else if (one_of == 1 || (one_of > 0 && RandomNumber() % one_of == 0)) {
+    environment_.log.Log(usual, "request", fields());
   }
   if (code != status.code()) status = absl::Status(code, status.message());
   trace_.End({.status = status,

@@ -193,20 +193,26 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   if (first) changed_.NotifyOne();
 }
 
-void Logger::LogLimited(const std::string& kind, absl::Time now, LogLevel level, std::string message,
-                        LogFields fields) {
+void Logger::LogLimited(const std::string& kind, int64_t lines, absl::Time now, LogLevel level, std::string message,
+                        absl::FunctionRef<LogFields()> fields) {
   if (level < min_) return;
+  int64_t left_out = 0;
   {
     const MutexLock lock(mutex_);
     Limit& limit = limits_[kind];
-    if (now < limit.next) {
+    if (now >= limit.next) {
+      limit.next = now + absl::Seconds(1);
+      limit.lines = 0;
+    }
+    if (++limit.lines > lines) {
       ++limit.left_out;
       return;
     }
-    limit.next = now + absl::Seconds(1);
-    if (limit.left_out > 0) fields.emplace_back("left_out", std::exchange(limit.left_out, 0));
+    left_out = std::exchange(limit.left_out, 0);
   }
-  Log(level, std::move(message), std::move(fields));
+  LogFields all = fields();
+  if (left_out > 0) all.emplace_back("left_out", left_out);
+  Log(level, std::move(message), std::move(all));
 }
 
 void Logger::Write() {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -61,10 +62,15 @@ class Logger {
     Log(LogLevel::kError, std::move(message), std::move(fields));
   }
 
-  // Logs at most one line of each kind a second: for what may happen any number of times, because clients cause it or
-  // because it goes on. The next line of the kind has the number of those left out (`left_out`). There must be a fixed
-  // number of kinds. `now` is MonotonicNow().
-  void LogLimited(const std::string& kind, absl::Time now, LogLevel level, std::string message, LogFields fields);
+  // Logs at most `lines` lines of each kind a second: for what may happen any number of times, because clients cause it
+  // or because it goes on. The next line of the kind has the number of those left out (`left_out`). There must be a
+  // fixed number of kinds. `now` is MonotonicNow(). `fields` is called for a line that is not left out.
+  void LogLimited(const std::string& kind, int64_t lines, absl::Time now, LogLevel level, std::string message,
+                  absl::FunctionRef<LogFields()> fields);
+  // The same with one line a second.
+  void LogLimited(const std::string& kind, absl::Time now, LogLevel level, std::string message, LogFields fields) {
+    LogLimited(kind, 1, now, level, std::move(message), [&fields] { return std::move(fields); });
+  }
 
   // Writes the queued lines, and drops later ones. Returns after `patience` even if standard error is stuck.
   void Flush(absl::Duration patience);
@@ -78,7 +84,8 @@ class Logger {
   };
 
   struct Limit {
-    absl::Time next = absl::InfinitePast();  // when the next line may be written
+    absl::Time next = absl::InfinitePast();  // when the next second begins
+    int64_t lines = 0;                       // written in this one
     int64_t left_out = 0;
   };
 

@@ -1,8 +1,29 @@
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <vector>
+
 #include "core/schedule/estimators.h"
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
 namespace longshort::core::run_time_estimator_test {
+
+TEST(RecentValues, AreTheMinimumAndTheMedianOfTheLastOnes) {
+  std::mt19937 random(1);
+  RecentValues values;
+  std::deque<double> last;
+  for (int i = 0; i < 1000; ++i) {
+    const double value = static_cast<double>(random() % 20) / 4;  // many are equal
+    values.Add(value, absl::UnixEpoch());
+    last.push_back(value);
+    if (last.size() > RecentValues::kCapacity) last.pop_front();
+    std::vector<double> sorted(last.begin(), last.end());
+    std::sort(sorted.begin(), sorted.end());
+    ASSERT_EQ(values.Min(absl::UnixEpoch()), sorted.front());
+    ASSERT_EQ(values.Median(), sorted[(sorted.size() - 1) / 2]);
+  }
+}
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 

@@ -38,4 +38,23 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
           EndsWith(R"(error step failed model=m code=INTERNAL error=again)")));
 }
 
+TEST(Logger, WritesAsManyLinesOfAKindASecondAsItMay) {
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  ASSERT_TRUE(log.Start().ok());
+  int built = 0;
+  const auto fields = [&built] { return LogFields{{"line", int64_t{built++}}}; };
+  absl::Time now = absl::UnixEpoch();
+  for (int line = 0; line < 5; ++line) log.LogLimited("kind", 3, now, LogLevel::kInfo, "said", fields);
+  log.LogLimited("other kind", 3, now, LogLevel::kInfo, "said", fields);
+  log.LogLimited("kind", 3, now, LogLevel::kDebug, "said", fields);
+  now += absl::Seconds(1);
+  log.LogLimited("kind", 3, now, LogLevel::kInfo, "said", fields);
+  log.Flush(absl::Minutes(5));
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines, ElementsAre(EndsWith("said line=0"), EndsWith("said line=1"), EndsWith("said line=2"),
+                                 EndsWith("said line=3"), EndsWith("said line=4 left_out=2")));
+}
+
 }  // namespace longshort::server::failure_log_test
