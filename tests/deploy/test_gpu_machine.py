@@ -57,6 +57,9 @@ class Machine:
         write_program(self.checkout / ".venv/bin/python", PYTHON.format(**known))
         write_program(self.checkout / "build/release/bin/longshort", f"#!/bin/bash\necho '{version}'\n")
         write_program(self.checkout / "build/release/bin/longshort-server", SERVER.format(**known))
+        # An earlier build's, of another LibTorch.
+        (self.checkout / "build/release/build.ninja").touch()
+        os.utime(self.checkout / "build/release/build.ninja", (0, 0))
         self.programs = folder / "programs"
         write_program(self.programs / "nvidia-smi", f"#!/bin/bash\n{gpus}\n")
         write_program(self.programs / "cmake", f'#!/bin/bash\necho "$@" >>"{self.checkout}/cmake.log"\n')
