@@ -24,12 +24,10 @@ FROM build AS build-cuda
 # The requirements of LibTorch with GPU support.
 ARG LIBTORCH=deploy/requirements-cuda.txt
 ENV CUDA_HOME=/longshort/.venv/lib/python3.11/site-packages/nvidia/cu13
-# nvcc and CMake do not find the libraries where the wheels install them.
-RUN deploy/install --build="${LIBTORCH}" && \
-    ln -s lib "${CUDA_HOME}/lib64" && \
-    ln -s libcudart.so.13 "${CUDA_HOME}/lib/libcudart.so"
+RUN deploy/install --build="${LIBTORCH}"
+# Machine code for A100 (and PTX for later chips), H100, B200, and GeForce and RTX of generation 50.
 RUN --mount=type=cache,target=/root/.cache/ccache \
-    cmake --preset release -DLONGSHORT_CUDA=on && \
+    cmake --preset release -DLONGSHORT_CUDA=on "-DCMAKE_CUDA_ARCHITECTURES=80;90a-real;100-real;120-real" && \
     cmake --build --preset serve --parallel "$(nproc)" && \
     cmake --install build/release --component serve --strip --prefix /installed/usr/local && \
     deploy/collect-libraries /installed/usr/local /installed/var/lib/dpkg/status.d

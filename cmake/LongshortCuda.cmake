@@ -1,16 +1,23 @@
 # LONGSHORT_CUDA: whether CUDA sources are part of the build. Sets LONGSHORT_WITH_CUDA (ON, OFF) and
 # LONGSHORT_CUDA_TOOLKIT (its version, or empty).
-#   auto  on if nvcc exists and nvidia-smi lists a GPU
+#   auto  on if nvcc exists, nvidia-smi lists a GPU, and LibTorch's GPU part finds its libraries
 #   on    needs nvcc, but no GPU; for build machines
 #   off   never
 # With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/ops are
 # compiled for the chip, the server has workers for GPUs, and the programs' --version prints the toolkit.
 
+file(GLOB _torch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+find_path(LONGSHORT_TORCH_ROOT include/ATen/ATen.h
+  HINTS ${_torch_candidates} NO_DEFAULT_PATH
+  DOC "Folder of the torch wheel (site-packages/torch)")
+
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "LONGSHORT_CUDA is \"${LONGSHORT_CUDA}\"; it must be auto, on or off.")
 endif()
 
-find_program(LONGSHORT_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin DOC "The CUDA compiler")
+# deploy/requirements-cuda.txt has nvcc, too.
+file(GLOB _cuda_of_venv ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*/bin)
+find_program(LONGSHORT_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin ${_cuda_of_venv} /usr/local/cuda/bin DOC "The CUDA compiler")
 find_program(LONGSHORT_NVIDIA_SMI nvidia-smi DOC "Lists the GPUs of this machine")
 mark_as_advanced(LONGSHORT_NVCC LONGSHORT_NVIDIA_SMI)
 
@@ -22,7 +29,14 @@ elseif(LONGSHORT_CUDA STREQUAL "auto" AND LONGSHORT_NVCC AND LONGSHORT_NVIDIA_SM
   execute_process(COMMAND ${LONGSHORT_NVIDIA_SMI} --list-gpus
     RESULT_VARIABLE _listed OUTPUT_VARIABLE _gpus ERROR_QUIET)
   if(_listed EQUAL 0 AND _gpus MATCHES "GPU 0")
-    set(LONGSHORT_WITH_CUDA ON)
+    # Programs that link it do not start without these libraries.
+    execute_process(COMMAND ldd ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cuda.so
+      RESULT_VARIABLE _read OUTPUT_VARIABLE _libraries ERROR_QUIET)
+    if(_read EQUAL 0 AND NOT _libraries MATCHES "not found")
+      set(LONGSHORT_WITH_CUDA ON)
+    else()
+      message(STATUS "CUDA: there is a GPU, but LibTorch's GPU part does not find its libraries. deploy/install installs them.")
+    endif()
   endif()
 endif()
 
@@ -41,6 +55,8 @@ if(LONGSHORT_WITH_CUDA)
     # A100, and PTX for later chips; H100 and H200.
     set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
   endif()
+  # One runtime in a process: LibTorch's libraries load the shared one.
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   enable_language(CUDA)
   # CMake 3.25 needs this library, which CUDA 13 no longer has.
   if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)

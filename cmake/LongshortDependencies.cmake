@@ -42,10 +42,6 @@ if(LONGSHORT_TORCH)
   find_package(prometheus-cpp CONFIG REQUIRED)
 
   # LibTorch without its CMake package, which would require a whole CUDA toolkit. Headers and two libraries are enough.
-  file(GLOB _torch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
-  find_path(LONGSHORT_TORCH_ROOT include/ATen/ATen.h
-    HINTS ${_torch_candidates} NO_DEFAULT_PATH
-    DOC "Folder of the torch wheel (site-packages/torch)")
   if(NOT LONGSHORT_TORCH_ROOT)
     message(FATAL_ERROR "No LibTorch in .venv. Run deploy/install first, or set LONGSHORT_TORCH_ROOT to site-packages/torch.")
   endif()

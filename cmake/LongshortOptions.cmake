@@ -1,6 +1,6 @@
 # The options of a build. The presets in CMakePresets.json set them.
 
-set(LONGSHORT_CUDA auto CACHE STRING "Build the CUDA worker: auto (nvcc and a GPU are there), on, off")
+set(LONGSHORT_CUDA auto CACHE STRING "Build the CUDA worker: auto (nvcc, a GPU and LibTorch's libraries for it are there), on, off")
 set_property(CACHE LONGSHORT_CUDA PROPERTY STRINGS auto on off)
 option(LONGSHORT_TORCH "Build what needs LibTorch and gRPC: models, server, clients" ON)
 option(LONGSHORT_FUZZ "Build the libFuzzer targets (needs clang)" OFF)

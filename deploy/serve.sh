@@ -8,7 +8,8 @@ build=${root:?}/build/release
 export no_proxy="127.0.0.1,${no_proxy:-}"
 
 build_programs() {
-  if [[ ! -f $build/build.ninja ]]; then
+  # Whether GPUs are part of the build depends on the installed LibTorch.
+  if [[ ! -f $build/build.ninja || $root/.venv/longshort-libtorch -nt $build/build.ninja ]]; then
     run_step "configure" "see the log; if a package is missing from it, run deploy/install" \
       cmake -S "$root" --preset release
   fi

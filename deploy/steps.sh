@@ -14,6 +14,9 @@ fi
 # say TEXT...: prints a line in bold.
 say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 
+# Succeeds if this machine has an NVIDIA GPU with its driver.
+has_gpu() { nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU 0'; }
+
 # seconds_since START: prints the whole seconds since START, a value of $SECONDS.
 seconds_since() { echo "$((SECONDS - $1)) s"; }
 

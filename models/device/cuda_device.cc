@@ -12,32 +12,6 @@ namespace {
 // A kernel that needs more shared memory must opt in.
 constexpr size_t kSharedBytesOfEveryKernel = 48 * 1024;
 
-// Errors after which, according to the CUDA manual, the process must be restarted to use the device again.
-bool IsLasting(cudaError_t error) {
-  switch (error) {
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained:
-    case cudaErrorExternalDevice:
-    case cudaErrorMpsClientTerminated:
-    case cudaErrorTensorMemoryLeak:
-    case cudaErrorContextIsDestroyed:
-    case cudaErrorCudartUnloading:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class CudaEvent final : public GpuEvent {
  public:
   explicit CudaEvent(cudaEvent_t event) : event_(event) {}
@@ -76,7 +50,12 @@ class CudaDevice final : public GpuDevice {
   absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse) override {
     void* memory = nullptr;
     LS_RETURN_IF_ERROR(Use());
-    LS_RETURN_IF_ERROR(Check(cudaMalloc(&memory, bytes), absl::StrCat("cudaMalloc of ", bytes, " bytes")));
+    cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      options_.free_cached_memory();
+      error = cudaMalloc(&memory, bytes);
+    }
+    LS_RETURN_IF_ERROR(Check(error, absl::StrCat("cudaMalloc of ", bytes, " bytes")));
     return memory;
   }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
@@ -121,7 +100,7 @@ class CudaDevice final : public GpuDevice {
     return Check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "cudaGraphLaunch");
   }
 
-  bool has_failed() const override { return failed_; }
+  bool has_failed() override;
 
  private:
   // CUDA calls apply to the thread's current device, and several threads may use this device in turn.
@@ -131,7 +110,7 @@ class CudaDevice final : public GpuDevice {
   const CudaDeviceOptions options_;
   const GpuFacts facts_;
   cudaStream_t stream_ = nullptr;
-  bool failed_ = false;
+  bool captures_ = false, failed_ = false;
 };
 
 absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
@@ -139,22 +118,30 @@ absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
   const std::string message = absl::StrCat("cuda:", facts_.number, ": ", what, ": ", cudaGetErrorString(error), " (",
                                            cudaGetErrorName(error), ")");
   cudaGetLastError();  // clears it, or a later call would return it
-  failed_ = failed_ || IsLasting(error);
-  if (error == cudaErrorMemoryAllocation && !failed_) return absl::ResourceExhaustedError(message);
+  if (error == cudaErrorMemoryAllocation) return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);
+}
+
+// A lost context answers every call with its error. No list of errors is complete: a GPU that falls off the bus has
+// cudaErrorUnknown.
+bool CudaDevice::has_failed() {
+  if (failed_ || captures_) return failed_;
+  size_t free_bytes = 0, bytes = 0;
+  cudaError_t answer = cudaSetDevice(facts_.number);
+  if (answer == cudaSuccess) answer = cudaMemGetInfo(&free_bytes, &bytes);
+  cudaGetLastError();
+  failed_ = answer != cudaSuccess;
+  return failed_;
 }
 
 absl::Status CudaDevice::Launch(const KernelCall& call) {
   if (call.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckSharedMemory(call, facts_));
   LS_RETURN_IF_ERROR(Use());
   if (call.shape.shared_bytes > kSharedBytesOfEveryKernel) {
-    const cudaError_t error = cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   static_cast<int>(call.shape.shared_bytes));
-    if (error != cudaSuccess) {
-      return Check(error, absl::StrCat("kernel ", call.name, " needs ", call.shape.shared_bytes,
-                                       " bytes of shared memory for a block at this model's widths, which this GPU "
-                                       "does not allow; serve the model on another GPU or with --devices=cpu"));
-    }
+    LS_RETURN_IF_ERROR(Check(cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(call.shape.shared_bytes)),
+                             absl::StrCat("shared memory of kernel ", call.name)));
   }
   const GridSize& grid = call.shape.grid;
   cudaLaunchConfig_t configuration = {};
@@ -174,7 +161,9 @@ absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::functio
   absl::Status status =
       Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   if (status.ok()) {
+    captures_ = true;
     status = body();
+    captures_ = false;
     status.Update(Check(cudaStreamEndCapture(stream_, &recorded), "cudaStreamEndCapture"));
   }
   options_.after_capture();
@@ -201,7 +190,9 @@ absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOption
                                                      .major = properties.major,
                                                      .minor = properties.minor,
                                                      .multiprocessors = properties.multiProcessorCount,
-                                                     .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)});
+                                                     .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+                                                     .max_shared_bytes =
+                                                         static_cast<int64_t>(properties.sharedMemPerBlockOptin)});
   LS_RETURN_IF_ERROR(device->MakeStream());
   return device;
 }

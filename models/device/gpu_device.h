@@ -20,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "models/device/kernel_call.h"
 
@@ -33,7 +34,24 @@ struct GpuFacts {
   int minor = 0;
   int multiprocessors = 0;
   int64_t memory_bytes = 0;
+  // The most shared memory that a thread block may have.
+  int64_t max_shared_bytes = 0;
 };
+
+// Errors: UNIMPLEMENTED for a chip that lacks instructions of the kernels (device.h).
+inline absl::Status CheckChip(const GpuFacts& facts) {
+  if (facts.major >= 8) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(facts.name, " has compute capability ", facts.major, ".", facts.minor,
+                                               "; at least 8.0 is needed (A100); run the model on the CPU"));
+}
+// Errors: UNIMPLEMENTED for a kernel whose blocks need more shared memory than the chip has.
+inline absl::Status CheckSharedMemory(const KernelCall& call, const GpuFacts& facts) {
+  if (static_cast<int64_t>(call.shape.shared_bytes) <= facts.max_shared_bytes) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "kernel ", call.name, " needs ", call.shape.shared_bytes,
+      " bytes of shared memory for a block at this model's widths; ", facts.name, " allows ", facts.max_shared_bytes,
+      "; serve the model on another GPU or with --devices=cpu"));
+}
 
 // The users of a piece of memory: kernels and copies only, or LibTorch calls as well (it backs a tensor).
 enum class GpuMemoryUse { kKernels, kLibraryToo };
@@ -93,7 +111,8 @@ class GpuDevice {
   // Queues a run of the graph.
   virtual absl::Status Replay(GpuGraph& graph) = 0;
 
-  virtual bool has_failed() const = 0;
+  // Asks the device whether it is lost. False during a capture, which must be ended first.
+  virtual bool has_failed() = 0;
 };
 
 // For MakeCudaDevice.
@@ -108,6 +127,8 @@ struct CudaDeviceOptions {
   // Called around a capture, so that LibTorch's allocator reserves the graph's memory.
   std::function<void()> before_capture = [] {};
   std::function<void()> after_capture = [] {};
+  // Called if the GPU has no memory for an allocation, which is then tried once more. Must not throw.
+  std::function<void()> free_cached_memory = [] {};
 };
 
 // Opens a device on the CUDA runtime. Compiled only with a CUDA toolkit (LONGSHORT_CUDA).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -14,10 +15,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/status_macros.h"
 #include "c10/core/Device.h"
 #include "c10/util/Exception.h"
 #include "models/device/gpu_device.h"
 #include "models/device/gpu_memory.h"
+#include "models/device/library.h"
 #include "models/device/pages.h"
 
 namespace longshort::models {
@@ -53,12 +56,19 @@ inline constexpr int64_t kImageBuckets[] = {32, 28, 24, 20, 16, 14, 12, 10, 8, 7
 struct ModelGpu {
   // The LibTorch device of its tensors.
   c10::Device tensors;
-  // Opens a stream for one worker. Errors: those of GpuDevice.
+  // Opens a stream for one worker. Errors: those of GpuDevice. Call OpenDevice instead.
   std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
   // Receives the loss of the GPU.
   std::shared_ptr<GpuLoss> loss;
   GraphLimits graphs = {};
 };
+
+// Opens a stream for one worker. Errors: those of GpuDevice; UNIMPLEMENTED for chips without the kernels' instructions.
+inline absl::StatusOr<std::unique_ptr<GpuDevice>> OpenDevice(const ModelGpu& gpu) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+  LS_RETURN_IF_ERROR(CheckChip(device->facts()));
+  return device;
+}
 
 // Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 inline absl::Status CheckHeadWidth(int64_t head_width) {
@@ -80,7 +90,7 @@ class WorkerGpu final {
 
   // Returns the status. Reports the loss of the GPU if that is why it is not OK.
   absl::Status ReportLoss(const absl::Status& status) const {
-    if (!status.ok() && device_->has_failed()) {
+    if (!status.ok() && !absl::IsResourceExhausted(status) && device_->has_failed()) {
       loss_->Report(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
     }
     return status;
@@ -94,6 +104,16 @@ class WorkerGpu final {
     const std::string message(status.message());
     TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
     throw std::runtime_error(message);
+  }
+  // Returns the result of `work`, which calls LibTorch. If it throws because the GPU is lost, reports that.
+  template <typename Work>
+  auto Run(const Work& work) const {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      ReportLoss(LibraryError("on a GPU", error)).IgnoreError();
+      throw;
+    }
   }
   void Launch(const KernelCall& call) const { ThrowUnlessOk(device_->Launch(call)); }
 

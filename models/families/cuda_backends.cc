@@ -1,3 +1,4 @@
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -82,6 +83,14 @@ class WorkerStreams final {
   std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
+// LibTorch keeps freed memory for its next tensors, and refuses to free it while a worker captures.
+void FreeCachedMemory() {
+  try {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  } catch (const std::exception&) {  // the allocation fails as it did
+  }
+}
+
 // Makes a new stream the calling thread's current stream, on which the backend is then created.
 absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
   C10_CUDA_CHECK(cudaSetDevice(number));
@@ -96,7 +105,8 @@ absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
                          // The thread that runs steps is not the one that created the backend.
                          .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(*stream); },
                          .before_capture = [memory] { memory->BeforeCapture(); },
-                         .after_capture = [memory] { memory->AfterCapture(); }});
+                         .after_capture = [memory] { memory->AfterCapture(); },
+                         .free_cached_memory = FreeCachedMemory});
 }
 
 class CudaBackends final : public GpuBackends {

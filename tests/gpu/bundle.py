@@ -5,6 +5,7 @@ The archive is unpacked over a checkout, which has the cases, texts and models.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -12,8 +13,6 @@ import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
-
-import safetensors
 
 from gpu.pieces import ROOT
 
@@ -54,7 +53,7 @@ def make(out: Path, libtorch: Path | None, *, emulated: bool) -> int:
         if not emulated:
             (folder / "built-with.json").write_text(json.dumps(_built_with(build)))
         # tests/reference reads files by it; it works with any Python from 3.10.
-        library = Path(safetensors.__file__).parent
+        library = Path(importlib.util.find_spec("safetensors").origin).parent
         shutil.copytree(library, folder / "python/safetensors", ignore=shutil.ignore_patterns("__pycache__"))
         # The rehearsal does not travel: the fastest setting takes it a tenth of the time.
         with tarfile.open(out, "w:xz", preset=0 if emulated else 6) as bundle:

@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,20 @@ def misfits(built_with: dict[str, str], torch_version: str, torch_cuda: str | No
     return wrong
 
 
+def missing_packages() -> list[str]:
+    """What the pieces need and this Python lacks."""
+    sources = {
+        "torch": "the programs load its libraries",
+        "numpy": "the reference cases need it",
+        "safetensors": "the bundle has it; unpack that first",
+    }
+    return [f"{sys.executable} has no {name}: {why}" for name, why in sources.items() if find_spec(name) is None]
+
+
 def run(device: str) -> int:
+    if missing := missing_packages():
+        print(*(f"FAIL {what}" for what in missing), sep="\n")
+        return 1
     if device.startswith("emulated:") or not BUILT_WITH.exists():
         print(f"{device}: a build of this machine")
         return 0

@@ -172,8 +172,8 @@ PIECES = CORRECTNESS | _by_name(kernel_times, bench_streams, bench_served, bench
 def environment(place: Place) -> dict[str, str]:
     """A bundle's programs find their own libraries, and here LibTorch's, and those that it needs."""
     sites = sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
-    if not sites:
-        sites = [Path(importlib.util.find_spec("torch").origin).parents[1]]
+    if not sites and (torch := importlib.util.find_spec("torch")):  # without it, the piece `machine` says so
+        sites = [Path(torch.origin).parents[1]]
     folders = [path for site in sites for path in (site / "torch/lib", *sorted(site.glob("nvidia/*/lib")))]
     known = os.environ.get("LD_LIBRARY_PATH")
     paths = ":".join([*map(str, folders), *([known] if known else [])])

@@ -181,6 +181,23 @@ def test_a_machine_with_another_pytorch_gets_advice() -> None:
     assert len(misfits(built_with, "2.8.0", "12.8")) == 2
 
 
+def test_a_python_without_packages_says_which_are_missing(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "tests/gpu", checkout / "tests/gpu", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    environment = {"PATH": f"{tmp_path}/bare/bin:{os.environ['PATH']}"}
+
+    def run_there(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [checkout / "tests/gpu/run", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert run_there("--help").returncode == 0
+    done = run_there("check", "machine", "--device=cuda:0")
+    assert done.returncode == 1
+    for name in ("torch", "numpy", "safetensors"):
+        assert f"/bare/bin/python3 has no {name}: " in done.stdout, done.stdout + done.stderr
+
+
 def test_an_unknown_piece_is_refused() -> None:
     done = run("check", "everything", "--device=emulated:0")
     assert done.returncode == 2

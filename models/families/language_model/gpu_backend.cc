@@ -22,12 +22,13 @@ class GpuBackend final : public LanguageModelBackend {
  public:
   static absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Create(std::shared_ptr<const GpuDecoder> decoder,
                                                                       const ModelGpu& gpu) {
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, OpenDevice(gpu));
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(decoder), gpu, std::move(device)));
     LS_RETURN_IF_ERROR(backend->device_.ReportLoss(backend->AllocateZeroPages()));
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    WriteZeroPages(*backend->decoder_, backend->device_, backend->cache());
+    const GpuBackend& made = *backend;
+    made.device_.Run([&made] { WriteZeroPages(*made.decoder_, made.device_, made.cache()); });
     return backend;
   }
   ~GpuBackend() override {
@@ -54,7 +55,9 @@ class GpuBackend final : public LanguageModelBackend {
     return device_.ReportLoss(PagesOf(kind).Write(page, bytes));
   }
 
-  StepOutput RunStep(const StepPlan& plan) override;
+  StepOutput RunStep(const StepPlan& plan) override {
+    return device_.Run([&] { return RunAsGraphOrWithout(plan); });
+  }
   absl::Status PrepareSteps() override;
 
  private:
@@ -81,6 +84,7 @@ class GpuBackend final : public LanguageModelBackend {
   GpuPages& PagesOf(PageKind kind) { return const_cast<GpuPages&>(std::as_const(*this).PagesOf(kind)); }
 
   absl::Status AllocateZeroPages();
+  StepOutput RunAsGraphOrWithout(const StepPlan& plan);
   absl::Status ReserveMemoryOfGraphs();
   absl::Status CaptureGraph(const StepShape& shape);
   absl::Status ReleaseGraphs();
@@ -102,7 +106,7 @@ absl::Status GpuBackend::AllocateZeroPages() {
   return absl::OkStatus();
 }
 
-StepOutput GpuBackend::RunStep(const StepPlan& plan) {
+StepOutput GpuBackend::RunAsGraphOrWithout(const StepPlan& plan) {
   const StepTiles tiles(plan);
   for (const std::unique_ptr<StepGraph>& graph : graphs_) {
     if (FitsIn(plan, tiles, graph->shape)) return {.logits = Replay(*graph, plan, tiles), .was_replayed = true};

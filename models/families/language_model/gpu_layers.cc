@@ -285,7 +285,8 @@ void Layers::Attend(int64_t layer, const GpuStep& step, StepMemory& memory) cons
   if (step.tile_count() > 0) {
     device_.Launch(cuda::PromptAttentionCall({.attention = attention,
                                               .tiles = numbers + step.tiles.first,
-                                              .tile_count = static_cast<int>(step.tile_count())}));
+                                              .tile_count = static_cast<int>(step.tile_count())},
+                                             device_->facts().max_shared_bytes));
   }
   if (step.single_count() > 0) AttendSingleRows(attention, step, memory);
 }

@@ -227,6 +227,7 @@ struct PromptAttention {
   int tile_count;
 };
 
-KernelCall PromptAttentionCall(const PromptAttention& arguments);
+// `max_shared_bytes`: of a thread block of the chip (GpuFacts). The bits do not depend on it.
+KernelCall PromptAttentionCall(const PromptAttention& arguments, int64_t max_shared_bytes);
 
 }  // namespace longshort::models::cuda

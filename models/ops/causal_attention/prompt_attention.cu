@@ -23,13 +23,10 @@ constexpr int kThreads = 128;
 constexpr int kRelativeStride = kPageRows + 8;
 constexpr int kRelativeBytes = kTileRows * kRelativeStride * 4;
 
-template <typename Element, int width>
+template <typename Element, int width, int stages>
 struct SharedLayout {
   using Shape = Tile<Element, width>;
-  // Two, unless a block of keys has more than 16 KiB. The total is at most 114 KiB with two stages and 150 KiB with
-  // one. Chips of the capabilities 8.6, 8.9 and 12.0 allow 99 KiB: float32 heads wider than 32 and bfloat16 heads wider
-  // than 64 do not run there.
-  static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
+  static constexpr int kStages = stages;
   static constexpr int kKeys = 0;
   static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;
   static constexpr int kQueries = kValues + kStages * Shape::kBlockBytes;
@@ -37,11 +34,17 @@ struct SharedLayout {
   static constexpr int kBytes = kRelative + kRelativeBytes;
 };
 
+// The number of stages on chips with much shared memory: one for blocks of keys of 32 KiB, which then have 150 KiB in
+// all. Two stages have at most 114 KiB. Chips of the capabilities 8.6, 8.9 and 12.0 allow 99 KiB, which is enough for
+// one stage of blocks of 16 KiB: 82 KiB. There, float32 heads wider than 64 do not run.
 template <typename Element, int width>
+constexpr int kMostStages = Tile<Element, width>::kBlockBytes <= 16 * 1024 ? 2 : 1;
+
+template <typename Element, int width, int stages>
 class PromptTile {
  public:
   using Shape = Tile<Element, width>;
-  using Layout = SharedLayout<Element, width>;
+  using Layout = SharedLayout<Element, width, stages>;
 
   LS_DEVICE PromptTile(const CausalAttention& attention, int64_t first_row, int rows, int head)
       : attention_(attention), head_(head), rows_(rows), first_row_(first_row) {
@@ -277,31 +280,46 @@ class PromptTile {
   FoldedRows folded_;
 };
 
-template <typename Element, int width>
-LS_KERNEL(kThreads)
-void AttendFromTiles(LS_ARGUMENTS PromptAttention arguments) {
+template <typename Element, int width, int stages>
+LS_DEVICE void AttendFromTile(const PromptAttention& arguments) {
   const int64_t* const tile = arguments.tiles + 2 * Block().y;
   const int rows = static_cast<int>(tile[1]);
   if (rows == 0) return;
-  PromptTile<Element, width>(arguments.attention, tile[0], rows, Block().x).Run();
+  PromptTile<Element, width, stages>(arguments.attention, tile[0], rows, Block().x).Run();
+}
+template <typename Element, int width>
+LS_KERNEL(kThreads)
+void AttendFromTiles(LS_ARGUMENTS PromptAttention arguments) {
+  AttendFromTile<Element, width, kMostStages<Element, width>>(arguments);
+}
+template <typename Element, int width>
+LS_KERNEL(kThreads)
+void AttendInOneStage(LS_ARGUMENTS PromptAttention arguments) {
+  AttendFromTile<Element, width, 1>(arguments);
 }
 
 template <typename Element, int width>
-KernelCall CallOfWidth(const PromptAttention& arguments) {
+KernelCall CallOfWidth(const PromptAttention& arguments, int64_t max_shared_bytes) {
   LaunchShape shape;
   // Adjacent blocks have the heads of a tile, because these read adjacent parts of the same pages.
   shape.grid.x = static_cast<unsigned>(arguments.attention.heads);
   shape.grid.y = static_cast<unsigned>(arguments.tile_count);
   shape.threads = kThreads;
-  shape.shared_bytes = SharedLayout<Element, width>::kBytes;
+  shape.shared_bytes = SharedLayout<Element, width, kMostStages<Element, width>>::kBytes;
+  if constexpr (Tile<Element, width>::kBlockBytes == 16 * 1024) {
+    if (static_cast<int64_t>(shape.shared_bytes) > max_shared_bytes) {
+      shape.shared_bytes = SharedLayout<Element, width, 1>::kBytes;
+      return MakeCall<AttendInOneStage<Element, width>>("AttendInOneStage", shape, arguments);
+    }
+  }
   return MakeCall<AttendFromTiles<Element, width>>("AttendFromTiles", shape, arguments);
 }
 
 }  // namespace
 
-KernelCall PromptAttentionCall(const PromptAttention& arguments) {
+KernelCall PromptAttentionCall(const PromptAttention& arguments, int64_t max_shared_bytes) {
   return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
-    return CallOfWidth<decltype(element), decltype(width)::value>(arguments);
+    return CallOfWidth<decltype(element), decltype(width)::value>(arguments, max_shared_bytes);
   });
 }
 

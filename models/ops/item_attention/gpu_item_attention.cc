@@ -149,7 +149,7 @@ absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& pac
   documents.Write(shape, BeginUpload(shape.bytes()));
   Upload();
   documents_ = DocumentsIn(upload_.as<char>(), shape);
-  return device_.CopyToHost(layers(TokensOf(documents_, tensors_)));
+  return device_.Run([&] { return device_.CopyToHost(layers(TokensOf(documents_, tensors_))); });
 }
 
 absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) {
@@ -179,7 +179,7 @@ absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* c
   }
   StageImages(images, BeginUpload(shape.bytes()));
   Upload();
-  return device_.CopyToHost(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
+  return device_.Run([&] { return device_.CopyToHost(layers(ImagesIn(upload_.as<char>(), shape, tensors_))); });
 }
 
 absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {
@@ -327,7 +327,7 @@ at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
 
 absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
   LS_RETURN_IF_ERROR(CheckHeadWidth(head_width));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, OpenDevice(gpu));
   return std::make_unique<KernelAttention>(gpu, std::move(device));
 }
 

@@ -23,6 +23,7 @@ struct AttentionModel {
   int memory_length = 320;
   int segment_length = 160;
   bool has_query_bias = false;
+  int64_t first_page = 0;  // pages have the numbers from here on
 };
 
 // Rows of one sequence.
@@ -40,6 +41,7 @@ class AttentionProblem final {
                    uint64_t seed)
       : model_(model), slices_(slices), random_(seed), arrays_(device) {
     const int heads = model.heads, width = model.head_width;
+    max_shared_bytes_ = device.facts().max_shared_bytes;
     memory_vectors_ = model.memory_length / model.chunk_size * model.chunk_rank;
     const int chunk_distances =
         ((model.memory_length + model.segment_length) / model.chunk_size - 1) * model.chunk_rank;
@@ -56,7 +58,7 @@ class AttentionProblem final {
     window_distances_ = Distances(model.window_length);
     chunk_distances_ = Distances(chunk_distances);
 
-    const Element* const pages = arrays_.Put(pages_);
+    const Element* const pages = Before(arrays_.Put(pages_), model.first_page * page_elements_);
     const Element* const zero_page = arrays_.Put(zero_page_);
     const auto put = [&](const Table& table) {
       return KeyPages{.table = {.first_pages = arrays_.Put(table.first_pages),
@@ -95,6 +97,8 @@ class AttentionProblem final {
   }
 
   int64_t rows() const { return rows_; }
+  // As if the chip had no more for a thread block.
+  void LimitSharedBytes(int64_t bytes) { max_shared_bytes_ = bytes; }
 
   // Output [rows][heads * head_width] of DecodeAttention for these rows; NaN in the others.
   std::vector<float> Decode(const std::vector<int64_t>& rows) {
@@ -184,7 +188,7 @@ class AttentionProblem final {
         table.ids.push_back(-1);
         continue;
       }
-      table.ids.push_back(static_cast<int64_t>(pages_.size()) / page_elements_);
+      table.ids.push_back(model_.first_page + static_cast<int64_t>(pages_.size()) / page_elements_);
       const std::vector<Element> content = Page({std::clamp<int64_t>(keys.begin - page * kPageRows, 0, kPageRows),
                                                  std::clamp<int64_t>(keys.end - page * kPageRows, 0, kPageRows)});
       pages_.insert(pages_.end(), content.begin(), content.end());
@@ -228,7 +232,8 @@ class AttentionProblem final {
   }
   void LaunchPrompt(const std::vector<int64_t>& tiles) {
     arrays_.Launch(PromptAttentionCall(
-        {.attention = attention_, .tiles = arrays_.Put(tiles), .tile_count = static_cast<int>(tiles.size() / 2)}));
+        {.attention = attention_, .tiles = arrays_.Put(tiles), .tile_count = static_cast<int>(tiles.size() / 2)},
+        max_shared_bytes_));
   }
 
   void Forget() { arrays_.Set(output_, std::vector<Row>(rows_ * stride_, ElementOf<Row>(NAN))); }
@@ -252,7 +257,8 @@ class AttentionProblem final {
   const Element* RowOf(const Table& table, int64_t slice, int64_t key, int head, int part) const {
     const int64_t page = FloorOf(key);
     const int64_t id = table.ids[table.first_ids[slice] + page - table.first_pages[slice]];
-    const Element* const start = id < 0 ? zero_page_.data() : pages_.data() + id * page_elements_;
+    const Element* const start =
+        id < 0 ? zero_page_.data() : pages_.data() + (id - model_.first_page) * page_elements_;
     return start + ((2 * head + part) * kPageRows + key - page * kPageRows) * padded();
   }
   std::vector<double> ExpectedOfHead(int64_t row, int head) const {
@@ -302,6 +308,7 @@ class AttentionProblem final {
   const std::vector<TestedSlice> slices_;
   std::mt19937_64 random_;
   DeviceArrays arrays_;
+  int64_t max_shared_bytes_ = 0;
   int memory_vectors_ = 0;
   int64_t page_elements_ = 0, rows_ = 0, stride_ = 0;
   std::vector<Element> pages_, zero_page_, window_distances_, chunk_distances_;

@@ -46,6 +46,7 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
          {std::tuple{false, 0, 4}, {true, 0, 4}, {false, 1, 4}, {true, 0, 5}, {false, 0, 5}}) {
       const int width = heads * head_width, padded = static_cast<int>(PaddedHeadWidth(head_width));
       const int64_t stride = 2 * width + gap, page_elements = LayerElements(heads, head_width) + 64;
+      const int64_t first_page = has_biases ? kFarPage : 0;
       Element* const pages = this->arrays_.template Make<Element>(3 * page_elements);
       // The rows of one kind of page, some of which others write.
       struct Part {
@@ -54,7 +55,8 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
         std::vector<float> gain, bias;
       };
       const std::vector<float> biases = RandomElements<float>(this->random_, 2 * width);
-      const auto part = [&](const std::vector<int64_t>& slots) -> Part {
+      const auto part = [&](std::vector<int64_t> slots) -> Part {
+        for (int64_t& slot : slots) slot += slot < 0 ? 0 : first_page * kPageRows;
         return {.rows = RandomElements<Row>(this->random_, first + slots.size() * stride),
                 .slots = slots,
                 .gain = RandomElements<float>(this->random_, width),
@@ -68,7 +70,7 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
                 .norm = {.gain = this->arrays_.Put(rows.gain), .bias = this->arrays_.Put(rows.bias)},
                 .slots = this->arrays_.Put(rows.slots),
                 .count = static_cast<int64_t>(rows.slots.size()),
-                .pages = pages};
+                .pages = Before(pages, first_page * page_elements)};
       };
       this->arrays_.Launch(WriteRowsCall({.element = kTypeOf<Element>,
                                           .heads = heads,
@@ -85,8 +87,8 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
       EXPECT_EQ(written, 5 * 2 * heads * padded);
       for (const Part& rows : parts) {
         for (size_t i = 0; i < rows.slots.size(); ++i) {
-          const int64_t slot = rows.slots[i];
-          if (slot < 0) continue;
+          if (rows.slots[i] < 0) continue;
+          const int64_t slot = rows.slots[i] - first_page * kPageRows;
           for (int which = 0; which < 2; ++which) {
             const auto at = [&](int c) {
               return double{ToFloat(rows.rows[first + i * stride + which * width + c])} +

@@ -101,6 +101,51 @@ TYPED_TEST(GpuCausalAttention, ARowsBitsDependOnItsHistoryOnly) {
   EXPECT_EQ(problem.Attend(4), together);
 }
 
+// A thread block merges the results of 64 blocks of keys at a time: here of 68.
+TYPED_TEST(GpuCausalAttention, MergesMoreBlocksOfKeysThanItHoldsAtOnce) {
+  const AttentionModel model = {.heads = 1,
+                                .head_width = 8,
+                                .window_length = 30,
+                                .chunk_size = 1,
+                                .memory_length = 66 * kPageRows,
+                                .segment_length = 40};
+  const int64_t start = 9000;
+  typename TestFixture::Problem problem(*this->device_, model,
+                                        {{.position = start + 7, .segment_start = start, .count = 1}}, 4);
+  const std::vector<float> tiles = problem.PromptAll();
+  EXPECT_LT(problem.Error(tiles), this->kBound);
+  for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+    SetEmulation(*this->device_, options);
+    EXPECT_EQ(problem.DecodeAll(), tiles) << NameOf(options);
+  }
+}
+
+TYPED_TEST(GpuCausalAttention, ReadsPagesBeyondFourBillionElements) {
+  AttentionModel model = {.heads = 1, .head_width = 8};
+  typename TestFixture::Problem near(*this->device_, model, kSlices, 2);
+  model.first_page = kFarPage;
+  typename TestFixture::Problem far(*this->device_, model, kSlices, 2);
+  EXPECT_EQ(far.DecodeAll(), near.DecodeAll());
+  EXPECT_EQ(far.PromptAll(), near.PromptAll());
+}
+
+// Heads of 64 float32 or of 128 bfloat16 channels: there, two stages of keys do not fit.
+TYPED_TEST(GpuCausalAttention, HasTheSameBitsOnChipsWithLittleSharedMemory) {
+  const AttentionModel model = {.heads = 1,
+                                .head_width = sizeof(typename TypeParam::Element) == 4 ? 64 : 128,
+                                .window_length = 70,
+                                .memory_length = 40,
+                                .segment_length = 40};
+  typename TestFixture::Problem problem(*this->device_, model, {{.position = 70, .segment_start = 40, .count = 20}}, 3);
+  const std::vector<float> expected = problem.PromptAll();
+  EXPECT_LT(problem.Error(expected), this->kBound);
+  problem.LimitSharedBytes(99 * 1024);
+  for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+    SetEmulation(*this->device_, options);
+    EXPECT_EQ(problem.PromptAll(), expected) << NameOf(options);
+  }
+}
+
 // Shared memory has 32 banks of 4 bytes, and serves 8 lanes of 16 bytes at once if they touch each bank once.
 template <int pieces_of_row>
 void CheckBanks() {
@@ -141,9 +186,10 @@ TEST(QueryTiles, AreOfOneSliceAndSegment) {
   EXPECT_THAT(tiles.tiles, ::testing::ElementsAre(2, 3, 5, 64, 69, 64, 133, 2));
 }
 
+// With so wide heads, each of the four warps has channels of its own.
 TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
   const AttentionModel model = {
-      .heads = 1, .head_width = 8, .window_length = 30, .memory_length = 40, .segment_length = 40};
+      .heads = 1, .head_width = 64, .window_length = 30, .memory_length = 40, .segment_length = 40};
   std::vector<float> first;
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
     SetEmulation(*this->device_, options);

@@ -11,6 +11,15 @@
 
 namespace longshort::models::cuda {
 
+// Pages have the numbers from this one on where a test looks at their addresses: page 0 is more than 2^32 elements
+// before the first page that there is.
+inline constexpr int64_t kFarPage = int64_t{1} << 20;
+// The address `count` elements before `array`, where nothing is.
+template <typename T>
+T* Before(T* array, int64_t count) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(array) - static_cast<uintptr_t>(count) * sizeof(T));
+}
+
 class DeviceArrays final {
  public:
   explicit DeviceArrays(GpuDevice& device) : device_(device) {}

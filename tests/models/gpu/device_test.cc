@@ -64,4 +64,24 @@ TEST_F(TestedDevice, HasNoMemoryForWhatIsTooMuch) {
   EXPECT_EQ(arrays_.Get(numbers, 2), (std::vector<float>{0, 1}));
 }
 
+TEST_F(TestedDevice, ACaptureThatFailsLeavesADeviceThatCaptures) {
+  float *const in = arrays_.Put(From(0)), *const of_warp = arrays_.Make<float>(96);
+  float *const out = arrays_.Make<float>(96);
+  const auto reverse = [&] { return device_->Launch(ReverseCall({in, out, of_warp})); };
+  EXPECT_FALSE(device_
+                   ->Capture([&]() -> absl::Status {
+                     absl::Status status = reverse();
+                     status.Update(device_->Synchronize());  // not permitted
+                     return status;
+                   })
+                   .ok());
+  EXPECT_FALSE(device_->Capture([] { return absl::CancelledError("the body's own error"); }).ok());
+  EXPECT_FALSE(device_->has_failed());
+  const auto graph = device_->Capture(reverse);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(arrays_.Get(out, 96), ::testing::Each(::testing::IsNan())) << "nothing of the captures has run";
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  EXPECT_EQ(arrays_.Get(out, 96), Reversed(From(0)));
+}
+
 }  // namespace longshort::models::cuda::device_test

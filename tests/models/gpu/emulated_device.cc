@@ -39,16 +39,22 @@ class Device final : public EmulatedDevice {
       : emulation_(options.emulation),
         hidden_(options.memory_bytes, /*hidden=*/true),
         shared_(options.memory_bytes, /*hidden=*/false),
-        memory_bytes_(options.memory_bytes) {
+        memory_bytes_(options.memory_bytes),
+        library_(options.library) {
     facts_ = {.name = "emulated",
               .number = options.number,
-              .major = 8,
-              .minor = 0,
+              .major = options.major,
+              .minor = options.minor,
               .multiprocessors = 1,
-              .memory_bytes = options.memory_bytes};
+              .memory_bytes = options.memory_bytes,
+              .max_shared_bytes = options.max_shared_bytes};
+    if (library_ == nullptr) return;
+    stream_ = library_->Open();
+    library_->SetCurrent(stream_);
   }
 
   ~Device() override {
+    if (library_ != nullptr) library_->Close(stream_);
     for (const auto& [memory, bytes] : pinned_) std::free(memory);
   }
 
@@ -69,7 +75,7 @@ class Device final : public EmulatedDevice {
     return hidden_.pieces() + shared_.pieces() + static_cast<int64_t>(pinned_.size());
   }
   void SetEmulation(const cuda::emulated::EmulationOptions& options) override { emulation_ = options; }
-  bool has_failed() const override { return lost_; }
+  bool has_failed() override { return lost_; }
 
   absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) override;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
@@ -98,6 +104,7 @@ class Device final : public EmulatedDevice {
   absl::Status Lost() const { return absl::InternalError(absl::StrCat("the emulated device is lost: ", why_lost_)); }
   bool IsOfLibrary(uint64_t word) const;
   absl::Status CheckCopied(const void* begin, size_t bytes, const char* field) const;
+  absl::Status CheckLibraryMemory(const KernelCall& call) const;
 
   // Queues or records work. In the run of a graph, runs the recorded work instead.
   absl::Status Add(Work work);
@@ -116,6 +123,8 @@ class Device final : public EmulatedDevice {
   DeviceMemory hidden_, shared_;
   const int64_t memory_bytes_;
   std::map<void*, size_t> pinned_;
+  LibraryStreams* const library_;
+  int64_t stream_ = LibraryStreams::kDefault;
 
   std::vector<Work> queue_;  // work that has not run yet
   int64_t queued_ = 0;       // ever
@@ -223,10 +232,23 @@ absl::Status Device::Copy(void* to, const void* from, size_t bytes) {
 absl::Status Device::Launch(const KernelCall& call) {
   LS_RETURN_IF_ERROR(CallThatQueues());
   if (call.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckSharedMemory(call, facts_));
+  LS_RETURN_IF_ERROR(CheckLibraryMemory(call));
   LS_RETURN_IF_ERROR(Add({.name = call.name,
                           .run = [this, call] { return RunKernel(call); },
                           .captured = recorded_ == nullptr ? std::nullopt : std::make_optional(call)}));
   return running_ == nullptr ? absl::OkStatus() : TakeArguments(call);
+}
+
+absl::Status Device::CheckLibraryMemory(const KernelCall& call) const {
+  if (library_ == nullptr) return absl::OkStatus();
+  for (size_t at = 0; at + sizeof(uint64_t) <= call.argument_bytes; at += sizeof(uint64_t)) {
+    const void* word = nullptr;
+    std::memcpy(&word, call.arguments + at, sizeof(word));
+    const std::string misuse = library_->Misuse(word, stream_);
+    if (!misuse.empty()) return absl::FailedPreconditionError(absl::StrCat("kernel ", call.name, " gets ", misuse));
+  }
+  return absl::OkStatus();
 }
 
 // Arguments of the launch that the body of a running graph has just made. On a GPU, LibTorch's memory of a capture
@@ -305,6 +327,7 @@ absl::Status Device::RunQueued(int64_t end) {
 }
 
 absl::Status Device::BeforeLibraryCalls() {
+  if (library_ != nullptr) library_->SetCurrent(stream_);
   LS_RETURN_IF_ERROR(Call("BeforeLibraryCalls"));
   if (recorded_ != nullptr) return absl::OkStatus();
   if (running_ != nullptr) return RunGraphUpTo(reached_);
@@ -353,9 +376,12 @@ absl::Status Device::Replay(GpuGraph& graph) {
 absl::Status Device::RunGraph(const std::function<absl::Status()>& body, std::vector<Work>& works) {
   running_ = &works;
   reached_ = run_ = 0;
-  const absl::Cleanup end = [this] {
+  // A GPU makes no tensors here: those of the capture are the graph's.
+  const int64_t current = library_ == nullptr ? stream_ : library_->SetCurrent(stream_);
+  const absl::Cleanup end = [this, current] {
     running_ = nullptr;
     hidden_.Open();
+    if (library_ != nullptr) library_->SetCurrent(current);
   };
   hidden_.Close();
   LS_RETURN_IF_ERROR(body());

@@ -4,9 +4,11 @@
 //  - New memory is NaN, or zeros if the environment has LONGSHORT_DEVICE_ZEROED.
 //  - A write outside an allocation is detected: by the address sanitizer at once, else after the kernel.
 //  - Copies may use device and pinned memory only.
+//  - Kernels get LibTorch's memory of the device's own stream only, if the device knows LibTorch's streams.
 //  - Tests can inject failures.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,10 +18,32 @@
 
 namespace longshort::models {
 
+// LibTorch's streams (tests/models/device/library_streams.h). Thread-safe.
+class LibraryStreams {
+ public:
+  static constexpr int64_t kDefault = 0;
+  virtual ~LibraryStreams() = default;
+
+  virtual int64_t Open() = 0;
+  virtual void Close(int64_t stream) = 0;
+  // Makes it the calling thread's current stream, and returns the previous one.
+  virtual int64_t SetCurrent(int64_t stream) = 0;
+  // Describes the memory at an address if a kernel on this stream must not get it; else empty.
+  virtual std::string Misuse(const void* address, int64_t stream) const = 0;
+};
+
+inline constexpr int64_t kSharedBytesOfSmallChips = 99 * 1024;
+
 struct EmulatedDeviceOptions {
   cuda::emulated::EmulationOptions emulation = {};
   int64_t memory_bytes = int64_t{256} << 20;
   int number = 0;
+  // The chip's: an A100's. Chips of 8.6, 8.9 and 12.0 have less shared memory.
+  int major = 8, minor = 0;
+  int64_t max_shared_bytes = cuda::emulated::kMaxSharedBytes;
+  // Must outlive the device, whose stream becomes the current one of the thread that opens it. Null: the device does
+  // not check LibTorch's memory.
+  LibraryStreams* library = nullptr;
 };
 
 enum class DeviceFault {

@@ -1,5 +1,6 @@
 // The emulator itself: the results of its instructions, and its detection of injected faults.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -259,6 +260,40 @@ TEST(PlantedFaults, WithoutAWaitThereIsNaNUnlessCopiesAreMadeAtOnce) {
   EXPECT_TRUE(std::isnan(late[128]));
   EXPECT_EQ(CopiedTwice<1>({.copies_at_once = true})[128], 1);
 }
+
+// Each thread waits for its own copy, before the barrier or after it, and reads another warp's.
+template <bool kWaitsFirst>
+LS_KERNEL(64)
+void CopyForOthers(LS_ARGUMENTS Floats arguments) {
+  auto* const shared = reinterpret_cast<float*>(SharedMemory());
+  CopyAsync(shared + Thread() * 4, arguments.in + Thread() * 4, true);
+  CommitCopies();
+  if (kWaitsFirst) WaitForCopies<0>();
+  SyncBlock();
+  if (!kWaitsFirst) WaitForCopies<0>();
+  SyncWarp();
+  arguments.out[Thread()] = shared[(Thread() ^ 32) * 4];
+}
+
+template <bool kWaitsFirst>
+bool ReadsNaN(const EmulationOptions& options) {
+  alignas(16) float in[256] = {};
+  std::vector<float> out(64);
+  const Floats arguments = {in, out.data(), 64};
+  EXPECT_TRUE(RunKernel(MakeCall<CopyForOthers<kWaitsFirst>>("Copy", OneBlock(64, 1024), arguments), options).ok());
+  return std::any_of(out.begin(), out.end(), [](float value) { return std::isnan(value); });
+}
+
+TEST(Emulation, CopiesThatAreWaitedForBeforeABarrierAreThereForAllWarps) {
+  for (const EmulationOptions& options : EveryOrder()) EXPECT_FALSE(ReadsNaN<true>(options)) << NameOf(options);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(PlantedFaults, AWaitBehindTheBarrierIsSeenWhereOneWarpRunsAhead) {
+  EXPECT_TRUE(ReadsNaN<false>({.order = emulated::ThreadOrder::kWarpByWarp}));
+  EXPECT_FALSE(ReadsNaN<false>({})) << "round robin, all threads wait before one reads";
+}
+#endif
 
 TEST(Emulation, SharedMemoryIsNaNAtTheStartOfEachBlock) {
   // The kernel without barriers again: it would find the leftovers of a previous block.

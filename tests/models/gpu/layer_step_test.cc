@@ -234,7 +234,8 @@ class LayerStep : public ::testing::Test {
     Launch(AttendToBlocksCall(decode));
     Launch(MergeBlocksCall(decode));
     Launch(PromptAttentionCall(
-        {.attention = attention, .tiles = Put(tiles.tiles), .tile_count = static_cast<int>(tiles.tiles.size() / 2)}));
+        {.attention = attention, .tiles = Put(tiles.tiles), .tile_count = static_cast<int>(tiles.tiles.size() / 2)},
+        device_->facts().max_shared_bytes));
     const absl::Status status = device_->BeforeLibraryCalls();
     EXPECT_TRUE(status.ok()) << status;
     return at::from_blob(output, {count, kWidth}).clone();

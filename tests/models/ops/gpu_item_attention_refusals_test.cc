@@ -1,6 +1,7 @@
 // Invalid arguments of a GPU's ItemAttention, and how it reports a lost GPU.
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,25 @@ TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostWhileGraphsAreMadeIsReported) {
   EXPECT_EQ(attention_->PrepareImages({.channels = 1, .height = 2, .width = 2}, layers).code(),
             absl::StatusCode::kInternal);
   EXPECT_EQ(losses_.size(), 1u);
+}
+
+// LibTorch throws before any call of the device reports it.
+TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostInACallOfLibTorchIsReported) {
+  const auto layers = [this](const at::Tensor&) -> at::Tensor {
+    device_->FailAfter(0, DeviceFault::kLost);
+    device_->Synchronize().IgnoreError();
+    throw std::runtime_error("CUDA error: unspecified launch failure");
+  };
+  const ImageItem image = {.height = 2, .width = 2, .values = std::vector<float>(4)};
+  EXPECT_THROW(attention_->RunImages({&image}, 1, layers, /*prepared=*/false), std::runtime_error);
+  EXPECT_EQ(losses_.size(), 1u);
+}
+
+TEST_F(GpuItemAttentionRefusals, AnExceptionOfLibTorchIsNoLoss) {
+  const auto layers = [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no such layer"); };
+  const ImageItem image = {.height = 2, .width = 2, .values = std::vector<float>(4)};
+  EXPECT_THROW(attention_->RunImages({&image}, 1, layers, /*prepared=*/false), std::runtime_error);
+  EXPECT_EQ(losses_.size(), 0u);
 }
 
 }  // namespace longshort::models::gpu_item_attention_refusals_test

@@ -11,6 +11,7 @@ namespace longshort::models {
 absl::StatusOr<PreparedDevice> EmulatedBackends::Prepare(Decoder decoder, const WorkerDevice& device,
                                                          const std::function<void()>& between) const {
   LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
+  BeginLoading(device);
   return PrepareForGpu(std::move(decoder), std::move(gpu), between);
 }
 

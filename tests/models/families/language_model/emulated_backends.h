@@ -8,6 +8,7 @@
 #include "models/device/gpu_device.h"
 #include "models/device/model_gpu.h"
 #include "models/load_options.h"
+#include "tests/models/device/library_streams.h"
 #include "tests/models/gpu/emulated_device.h"
 
 namespace longshort::models {
@@ -28,7 +29,7 @@ class EmulatedBackends final : public GpuBackends {
   explicit EmulatedBackends(
       const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
       std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t max_graph_rows = kMaxGraphRows)
-      : options_(options),
+      : options_(OnLibraryStreams(options)),
         hook_(std::move(hook)),
         loss_(std::move(loss)),
         graphs_{.rows = max_graph_rows,
@@ -36,7 +37,8 @@ class EmulatedBackends final : public GpuBackends {
                 .documents = kMaxGraphDocuments,
                 .document_rows = kMaxGraphDocumentRows} {}
 
-  void BeginLoading(const WorkerDevice&) const override {}
+  // As with CUDA: the thread's current stream may be a worker's.
+  void BeginLoading(const WorkerDevice&) const override { TestedLibraryStreams().SetCurrent(LibraryStreams::kDefault); }
   absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                          const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
@@ -45,6 +47,10 @@ class EmulatedBackends final : public GpuBackends {
   int64_t DocumentGraphBytes(int64_t classes) const override;
 
  private:
+  static EmulatedDeviceOptions OnLibraryStreams(EmulatedDeviceOptions options) {
+    options.library = &TestedLibraryStreams();
+    return options;
+  }
   absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const;
 
   const EmulatedDeviceOptions options_;

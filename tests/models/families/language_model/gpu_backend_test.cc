@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/cache/cache_grid.h"
@@ -56,7 +57,7 @@ class GpuBackendTest : public testing::Test {
     return std::vector<float>(result->logits.begin(), result->logits.end());
   }
 
-  const LanguageModelConfig config_ = TestedConfig();
+  LanguageModelConfig config_ = TestedConfig();
   const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
   std::vector<std::string> losses_;
   std::vector<EmulatedDevice*> devices_;  // in the order of their opening; those of models that are gone are gone
@@ -86,6 +87,19 @@ TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
     }
   }
   EXPECT_THAT(losses_, IsEmpty());
+}
+
+// LibTorch's current stream is the thread's: here the default one, or that of the device that was opened last.
+TEST_F(GpuBackendTest, TheFirstStepOfAThreadUsesItsOwnStream) {
+  const std::unique_ptr<LanguageModel> model = MakeModel();
+  const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
+  absl::StatusOr<std::vector<float>> expected;
+  std::thread([&] { expected = ReadFirstTokens(*model, *cache); }).join();
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const std::unique_ptr<LanguageModel> opened_last = MakeModel();
+  const absl::StatusOr<std::vector<float>> again = ReadFirstTokens(*model, *cache);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *expected);
 }
 
 // A model is loaded when its pages are there, and graphs of its steps.
@@ -234,6 +248,36 @@ TEST_F(GpuBackendTest, AReplicaForWhichThereIsNoMemoryIsRefusedAsThat) {
   const auto first = weights.NewReplica(kWorker);
   EXPECT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(weights.NewReplica(kWorker).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Those of the capabilities 8.6, 8.9 and 12.0. Graphs have tiles from 8 rows on.
+TEST_F(GpuBackendTest, ChipsWithLittleSharedMemoryServeFloat32HeadsOf64Channels) {
+  config_.heads = 1;
+  config_.model_width = 64;
+  const std::unique_ptr<LanguageModel> model = MakeModel({.max_shared_bytes = kSharedBytesOfSmallChips}, 8);
+  const auto cache = core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  EXPECT_GT(devices_.back()->kernels_run().at("AttendInOneStage"), 0);
+  EXPECT_EQ(devices_.back()->kernels_run().count("AttendFromTiles"), 0);
+}
+
+TEST_F(GpuBackendTest, AModelThatNeedsMoreSharedMemoryThanTheChipHasIsRefused) {
+  config_.heads = 1;
+  config_.model_width = 72;
+  const std::unique_ptr<LanguageModel> model = MakeModel({.max_shared_bytes = kSharedBytesOfSmallChips}, 8);
+  const absl::Status status = model->AllocateCache({.window = 1, .segment = 1, .open_chunk = 1});
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("kernel AttendFromTiles needs 149504 bytes of shared memory for a block at this model's "
+                        "widths; emulated allows 101376; serve the model on another GPU"));
+  EXPECT_THAT(losses_, IsEmpty());
+}
+
+TEST_F(GpuBackendTest, AChipWithoutTheKernelsInstructionsIsRefusedByName) {
+  const EmulatedBackends backends({.major = 7, .minor = 5});
+  const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
+  const absl::Status status = weights.NewReplica(kWorker).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("emulated has compute capability 7.5; at least 8.0 is needed"));
 }
 
 TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -92,6 +93,14 @@ TEST_F(TextClassifierOnGpu, EmbedsWhatItEmbedsOnTheCpu) {
       EXPECT_THAT(Compute(*on_gpu, output).value(), Pointwise(FloatNear(2e-5), expected));
     }
   }
+}
+
+TEST_F(TextClassifierOnGpu, TheFirstBatchOfAThreadUsesItsOwnStream) {
+  const std::unique_ptr<Classifier> classifier = LoadOnGpu(), opened_last = LoadOnGpu();
+  absl::StatusOr<std::vector<float>> of_thread;
+  std::thread([&] { of_thread = Classify(*classifier); }).join();
+  ASSERT_THAT(of_thread, IsOk());
+  EXPECT_EQ(Classify(*classifier).value(), *of_thread);
 }
 
 TEST_F(TextClassifierOnGpu, AFaultOfAnyCallFailsItsBatchAndNothingElse) {

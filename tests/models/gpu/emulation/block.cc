@@ -27,8 +27,6 @@
 namespace longshort::models::cuda::emulated {
 namespace {
 
-// Limits of a block on all chips from sm_80 on, except those with 99 KiB of shared memory.
-constexpr size_t kMaxSharedBytes = 163 * 1024;
 constexpr unsigned kMaxThreads = 1024;
 
 // Shared memory of the current block, between two guard strips.
@@ -138,6 +136,7 @@ class Emulator final {
   static void Enter();
   void Prepare();
   void RunBlock();
+  bool RunTurns(int first, int count);
   void Wait(State state);
   // The kernel has the fault in failure_: this thread stops.
   void GiveUp();
@@ -252,22 +251,28 @@ void Emulator::RunBlock() {
   Prepare();
   // Threads are ordered after the allocation of their memory, but not after the threads of other blocks.
   __tsan_release(&launch_);
-  while (ended_ < count_) {
-    if (options_.order == ThreadOrder::kShuffled) std::shuffle(turns_.begin(), turns_.end(), random_);
+  const int group = options_.order == ThreadOrder::kWarpByWarp ? kLanes : count_;
+  while (ended_ < count_ && failure_.empty()) {
     bool moved = false;
-    for (const int turn : turns_) {
-      EmulatedThread& thread = *threads_[turn];
-      if (thread.state != State::kRuns) continue;
-      moved = true;
-      now_ = &thread;
-      Fiber::Switch(home_, thread.fiber);
-      if (!failure_.empty()) return;
+    for (int first = 0; first < count_; first += group) {
+      while (RunTurns(first, group)) moved = true;
     }
-    if (!moved) {
-      failure_ = Stuck();
-      return;
-    }
+    if (!moved && failure_.empty()) failure_ = Stuck();
   }
+}
+
+// Runs each of these threads that can run, to its next meeting. Returns false if none can, or after a fault.
+bool Emulator::RunTurns(int first, int count) {
+  if (options_.order == ThreadOrder::kShuffled) std::shuffle(turns_.begin(), turns_.end(), random_);
+  bool moved = false;
+  for (int i = first; i < first + count && failure_.empty(); ++i) {
+    EmulatedThread& thread = *threads_[turns_[i]];
+    if (thread.state != State::kRuns) continue;
+    moved = true;
+    now_ = &thread;
+    Fiber::Switch(home_, thread.fiber);
+  }
+  return moved && failure_.empty();
 }
 
 void Emulator::Enter() {

@@ -5,7 +5,7 @@
 //  - For the thread sanitizer, only barriers order accesses, and blocks are unordered.
 //  - Copies by CopyAsync happen as late as allowed, or at once (EmulationOptions): each exposes faults that the other
 //  hides.
-//  - Threads run in the chosen order between two meetings.
+//  - Threads run in the chosen order between two meetings. One order runs each warp as far as it can get.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,12 @@
 
 namespace longshort::models::cuda::emulated {
 
-enum class ThreadOrder { kAscending, kDescending, kShuffled };
+// The shared memory that a block may have on an A100.
+inline constexpr int64_t kMaxSharedBytes = 163 * 1024;
+
+// kWarpByWarp: a warp runs until all of its threads wait for the block or have ended. So one warp is a whole barrier
+// ahead of the others.
+enum class ThreadOrder { kAscending, kDescending, kShuffled, kWarpByWarp };
 
 struct EmulationOptions {
   ThreadOrder order = ThreadOrder::kAscending;

@@ -9,19 +9,19 @@
 
 namespace longshort::models::cuda::emulated {
 
-// Threads ascending, descending and shuffled; copies late and at once.
+// Threads ascending, descending, shuffled, and warp by warp; copies late and at once.
 inline std::vector<EmulationOptions> EveryOrder() {
   return {{.order = ThreadOrder::kAscending},
           {.order = ThreadOrder::kDescending, .copies_at_once = true},
           {.order = ThreadOrder::kShuffled, .seed = 1},
-          {.order = ThreadOrder::kShuffled, .seed = 2, .copies_at_once = true}};
+          {.order = ThreadOrder::kShuffled, .seed = 2, .copies_at_once = true},
+          {.order = ThreadOrder::kWarpByWarp}};
 }
 
 inline std::string NameOf(const EmulationOptions& options) {
-  const char* const order = options.order == ThreadOrder::kAscending    ? "ascending"
-                            : options.order == ThreadOrder::kDescending ? "descending"
-                                                                        : "shuffled";
-  return absl::StrCat(order, " threads, seed ", options.seed, options.copies_at_once ? ", copies at once" : "");
+  constexpr const char* kNames[] = {"ascending", "descending", "shuffled", "warp by warp"};
+  return absl::StrCat(kNames[static_cast<int>(options.order)], ", seed ", options.seed,
+                      options.copies_at_once ? ", copies at once" : "");
 }
 
 }  // namespace longshort::models::cuda::emulated
