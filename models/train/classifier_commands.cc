@@ -34,6 +34,7 @@ void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options
   table.Add("shards", "N", "Threads that share the groups of a step. Each uses one core.", &options.shards,
             {1, kMaxShards});
   table.Add("seed", "N", "Seed of the initial weights, and of the examples' order and variation.", &options.seed);
+  AddInitialWeights(table, options.official_weights);
   table.Add("label-smoothing", "X", "Fraction of a target's probability that is spread over all classes.",
             &options.label_smoothing, {0, 0.99});
   table.Add("average-decay", "X",

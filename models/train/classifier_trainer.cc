@@ -70,7 +70,7 @@ class ClassifierTask final : public TrainingTask {
       : options_(options),
         classifier_(classifier),
         order_(classifier.training_examples(), options.seed),
-        parameters_(classifier.InitialParameters(options.seed)),
+        parameters_(classifier.InitialParameters(options.seed, options.official_weights)),
         shards_(parameters_, options.shards) {
     if (options.average_decay == 0) return;
     for (const NamedParameter& parameter : parameters_) {

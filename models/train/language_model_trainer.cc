@@ -200,7 +200,9 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   RunSettings settings = SettingsOfRun(options, text_hash);
   if (from) AddStartingModel(*from, settings);
   const auto make_task = [&]() -> absl::StatusOr<std::unique_ptr<TrainingTask>> {
-    std::vector<NamedParameter> parameters = InitialParameters(LanguageModelTensors(options.config), options.seed);
+    std::vector<NamedParameter> parameters =
+        InitialParameters(LanguageModelTensors(options.config), options.seed,
+                          options.official_weights ? InitialWeights::kLanguageModel : InitialWeights::kScaled);
     if (from) LS_RETURN_IF_ERROR(BeginWith(*from, parameters));
     return std::make_unique<LanguageModelTask>(
         options, std::move(parameters), StreamBatches(std::move(train_ids), options.batch, options.tokens_per_stream),

@@ -31,6 +31,7 @@ namespace longshort::models {
 struct ClassifierData {
   DataDescription description;
   std::vector<TensorShape> tensors;   // the model's
+  InitialWeights official = InitialWeights::kScaled;  // the distribution of the family's official code
   std::vector<NamedParameter> begin;  // the weights that the run begins with; the others are random
   std::vector<ModelFile> files;       // of the model directory, except the weights
   RunSettings settings;               // the properties of model and data that determine a run
@@ -49,8 +50,9 @@ class TrainableClassifier {
   int64_t held_out_examples() const { return std::ssize(data_.description.held_out); }
 
   // The initial weights. `seed` determines the random ones.
-  std::vector<NamedParameter> InitialParameters(uint64_t seed) const {
-    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(data_.tensors, seed);
+  std::vector<NamedParameter> InitialParameters(uint64_t seed, bool official = false) const {
+    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(
+        data_.tensors, seed, official ? data_.official : InitialWeights::kScaled);
     Overwrite(data_.begin, parameters);
     return parameters;
   }

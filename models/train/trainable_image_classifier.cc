@@ -157,6 +157,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   LS_RETURN_IF_ERROR(CheckCvtConfig(images.config, form.name));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, images.config.classes, files.train));
   data.tensors = CvtTensors(images.config);
+  data.official = InitialWeights::kCvt;
   if (form.from) {
     LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", data.tensors));
     AddStartingModel(*form.from, data.settings);

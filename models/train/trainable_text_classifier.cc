@@ -284,6 +284,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   NoteCutTexts(texts.config, texts.train, texts.held_out, data.description.notes);
   AddCall(divided.held_out, data);
   data.tensors = TextClassifierTensors(texts.config);
+  data.official = InitialWeights::kLongRangeArena;
   if (form.from) {
     LS_ASSIGN_OR_RETURN(data.begin, BeginOf(*form.from, classes, labels, data.tensors, texts));
     AddStartingModel(*form.from, data.settings);

@@ -23,6 +23,7 @@ RunSettings SettingsOf(const RunOptions& options) {
   settings["--batch"] = absl::StrCat(options.batch);
   settings["--shards"] = absl::StrCat(options.shards);
   settings["--seed"] = absl::StrCat(options.seed);
+  if (options.official_weights) settings["--initial-weights"] = "official";
   settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
   return settings;
 }
