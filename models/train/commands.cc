@@ -88,7 +88,8 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
             &optimizer.weight_decay, {0, 1000});
   table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
-  table.AddSwitch("keep-best", "Write the weights with the best evaluation on the held-out data, not the last ones.",
+  table.AddSwitch("keep-best", "Write the weights with the best evaluation on the validation part, or else on the held-out data, not the "
+                  "last ones.",
                   &loop.keep_best);
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }
@@ -98,6 +99,13 @@ void AddInitialWeights(OptionTable& table, bool& official_weights) {
                   "Distribution of random initial weights. scaled: normal, with one over the square root of a map's "
                   "inputs. official: that of the architecture's official code.",
                   &official_weights);
+}
+
+void AddDropout(OptionTable& table, double& rate) {
+  table.Add("dropout", "X",
+            "Probability with which training drops a number of the embedding, and of the results of attention and of "
+            "the feed-forward part's two maps.",
+            &rate, {0, 0.99});
 }
 
 void AddBfloat16Products(OptionTable& table, bool& bfloat16_products) {

@@ -301,7 +301,11 @@ std::string DataReport(const DataDescription& description) {
   const bool is_regression = description.problem == ProblemType::kRegression;
   std::string report =
       absl::StrCat("data: ", description.train.size(), " examples to train on, ", description.held_out.size(),
-                   " held out", is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
+                   " held out",
+                   description.validation.empty()
+                       ? ""
+                       : absl::StrCat(", ", description.validation.size(), " to choose the best weights"),
+                   is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
                    is_regression ? NumberRange(description.train) : LabelTable(description));
   absl::StrAppend(&report, "baseline: ", MakeHeldOutFigures(description)->Baseline(), "\n");
   for (const std::string& note : description.notes) absl::StrAppend(&report, note, "\n");

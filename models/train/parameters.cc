@@ -167,7 +167,10 @@ void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }
+}
 
+void ParameterShards::RunStep(const std::function<void(int64_t shard)>& work) {
+  Run(work);
   for (std::vector<NamedParameter>& shard : shards_) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       at::Tensor& gradient = shard[i].value.mutable_grad();

@@ -61,10 +61,11 @@ class ParameterShards final {
   // The weights of a shard. They alias the shared storage.
   const std::vector<NamedParameter>& of(int64_t shard) const { return shards_[shard]; }
 
-  // Calls work(shard) for every shard: the first on the calling thread, the others on kept threads. Then adds the
-  // shards' gradients to those of the weights, in the order of the shards. Rethrows the first exception of `work`, in
-  // the order of the shards, after all calls have returned.
+  // Calls work(shard) for every shard: the first on the calling thread, the others on kept threads. Rethrows the first
+  // exception of `work`, in the order of the shards, after all calls have returned.
   void Run(const std::function<void(int64_t shard)>& work);
+  // Run, and then adds the shards' gradients to those of the weights, in the order of the shards.
+  void RunStep(const std::function<void(int64_t shard)>& work);
 
  private:
   std::vector<NamedParameter> parameters_;

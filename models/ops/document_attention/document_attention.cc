@@ -41,7 +41,7 @@ RowPairs RowsApart(const PackedDocuments& packed, int64_t distance) {
 
 at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, const at::Tensor& shared_keys,
-                                const at::Tensor& shared_values) {
+                                const at::Tensor& shared_values, Dropout* dropout) {
   if (document.rows == 0) return queries;
   const at::Tensor by_head = queries.transpose(0, 1);
   std::vector<at::Tensor> attended;
@@ -52,7 +52,9 @@ at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor
     };
     const at::Tensor scores = at::matmul(by_head.slice(1, segment.first_query, segment.end_query),
                                          visible(shared_keys, keys).transpose(1, 2));
-    attended.push_back(at::matmul(scores.softmax(-1), visible(shared_values, values)));
+    at::Tensor probabilities = scores.softmax(-1);
+    if (dropout != nullptr) probabilities = dropout->OfAttention(probabilities);
+    attended.push_back(at::matmul(probabilities, visible(shared_values, values)));
   }
   return at::cat(attended, 1).transpose(0, 1);
 }
@@ -210,17 +212,20 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
 
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others) {
-  if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat) {
+                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others,
+                           Dropout* dropout) {
+  const bool drops = dropout != nullptr && dropout->drops_attention();
+  if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat && !drops) {
     return AttendFunction::apply(packed, heads, others, queries, keys, values, shared_keys, shared_values);
   }
   return at::cat({at::empty({others, queries.size(1)}, queries.options()),
-                  AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values)});
+                  AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values,
+                                             dropout)});
 }
 
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
-                                      const at::Tensor& shared_values) {
+                                      const at::Tensor& shared_values, Dropout* dropout) {
   const double scale = std::sqrt(static_cast<double>(heads) / static_cast<double>(queries.size(1)));
   std::vector<at::Tensor> attended;
   for (size_t i = 0; i < packed.documents.size(); ++i) {
@@ -232,7 +237,7 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
       return of_all.select(0, static_cast<int64_t>(i)).unflatten(1, {heads, -1});
     };
     attended.push_back(LongShortAttention1d(document, rows(queries) * scale, rows(keys), rows(values),
-                                            shared(shared_keys), shared(shared_values)));
+                                            shared(shared_keys), shared(shared_values), dropout));
   }
   return at::cat(attended).flatten(1);
 }
