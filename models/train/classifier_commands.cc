@@ -51,10 +51,11 @@ void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::str
   table.Add("held-out-fraction", "X",
             "Fraction of each class in --train that is held out from training, without --held-out.",
             &files.division.held_out_fraction, {0.001, 0.9});
-  table.Add("validation-fraction", "X",
-            "Fraction of each class in --train that --keep-best uses to choose the weights, and that is not trained on; "
-            "0: it uses the held-out data.",
-            &files.division.validation_fraction, {0, 0.9});
+  table.Add(
+      "validation-fraction", "X",
+      "Fraction of each class in --train that --keep-best uses to choose the weights, and that is not trained on; "
+      "0: it uses the held-out data.",
+      &files.division.validation_fraction, {0, 0.9});
   table.Add(
       "min-examples", "N",
       "Leave out the labels of fewer different examples in --train. With single labels, their examples are left out, "

@@ -84,13 +84,16 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
   table.Add("learning-rate", "X", "Peak learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
   table.Add("warmup-steps", "N", "Steps in which the learning rate rises to its peak.", &optimizer.warmup_steps,
             {0, kMaxSteps});
-  table.Add("weight-decay", "X", "AdamW's weight decay. It applies to matrices and kernels, with --schedule=one-cycle to all weights.",
+  table.Add("weight-decay", "X",
+            "AdamW's weight decay. It applies to matrices and kernels, with --schedule=one-cycle to all weights.",
             &optimizer.weight_decay, {0, 1000});
   table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
-  table.AddSwitch("keep-best", "Write the weights with the best evaluation on the validation part, or else on the held-out data, not the "
-                  "last ones.",
-                  &loop.keep_best);
+  table.AddSwitch(
+      "keep-best",
+      "Write the weights with the best evaluation on the validation part, or else on the held-out data, not the "
+      "last ones.",
+      &loop.keep_best);
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }
 

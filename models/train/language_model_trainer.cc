@@ -213,10 +213,10 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, const Text
   const bool has_validation = options.validation_fraction > 0;
   for (const std::string_view part : {parts.train, parts.held_out, has_validation ? parts.validation : parts.train}) {
     if (static_cast<int64_t>(part.size()) > batch_tokens) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the text has ", parts.train.size(), " training", has_validation ? ", " : " and ",
-        has_validation ? absl::StrCat(parts.validation.size(), " validation and ") : "", parts.held_out.size(),
-        " held-out tokens; each must exceed one batch of ", batch_tokens));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the text has ", parts.train.size(), " training", has_validation ? ", " : " and ",
+                     has_validation ? absl::StrCat(parts.validation.size(), " validation and ") : "",
+                     parts.held_out.size(), " held-out tokens; each must exceed one batch of ", batch_tokens));
   }
   return absl::OkStatus();
 }

@@ -24,8 +24,8 @@ struct TokenisedTexts {
   int64_t Tokens(int64_t item) const;
 };
 
-// The grey values of images, as the server reads them for a model whose tokenizer is `pixels`. Errors: those of decoding,
-// naming the image's place.
+// The grey values of images, as the server reads them for a model whose tokenizer is `pixels`. Errors: those of
+// decoding, naming the image's place.
 absl::StatusOr<TokenisedTexts> PixelSequences(absl::Span<const LabelledExample> images,
                                               const TextClassifierConfig& config);
 

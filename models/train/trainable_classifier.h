@@ -31,11 +31,11 @@ namespace longshort::models {
 // What the families have in common.
 struct ClassifierData {
   DataDescription description;
-  std::vector<TensorShape> tensors;   // the model's
+  std::vector<TensorShape> tensors;                   // the model's
   InitialWeights official = InitialWeights::kScaled;  // the distribution of the family's official code
-  std::vector<NamedParameter> begin;  // the weights that the run begins with; the others are random
-  std::vector<ModelFile> files;       // of the model directory, except the weights
-  RunSettings settings;               // the properties of model and data that determine a run
+  std::vector<NamedParameter> begin;                  // the weights that the run begins with; the others are random
+  std::vector<ModelFile> files;                       // of the model directory, except the weights
+  RunSettings settings;                               // the properties of model and data that determine a run
   // A call of the client with a held-out example: the end of its command, and what is piped to it (NextSteps).
   std::string call, input;
 };
@@ -58,8 +58,8 @@ class TrainableClassifier {
 
   // The initial weights. `seed` determines the random ones.
   std::vector<NamedParameter> InitialParameters(uint64_t seed, bool official = false) const {
-    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(
-        data_.tensors, seed, official ? data_.official : InitialWeights::kScaled);
+    std::vector<NamedParameter> parameters =
+        longshort::models::InitialParameters(data_.tensors, seed, official ? data_.official : InitialWeights::kScaled);
     Overwrite(data_.begin, parameters);
     return parameters;
   }

@@ -218,9 +218,9 @@ at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed,
   if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat && !drops) {
     return AttendFunction::apply(packed, heads, others, queries, keys, values, shared_keys, shared_values);
   }
-  return at::cat({at::empty({others, queries.size(1)}, queries.options()),
-                  AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values,
-                                             dropout)});
+  return at::cat(
+      {at::empty({others, queries.size(1)}, queries.options()),
+       AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values, dropout)});
 }
 
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,

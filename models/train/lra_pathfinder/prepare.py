@@ -98,12 +98,13 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=160_000, help="images to train on; 160,000, as in the arena")
     parser.add_argument("--others", type=int, default=20_000, help="images of held_out and of test, each; 20,000")
     given = parser.parse_args()
-    for seed, (part, count) in enumerate({"test": given.others, "held_out": given.others, "train": given.train}.items()):
+    parts = {"test": given.others, "held_out": given.others, "train": given.train}
+    for seed, (part, count) in enumerate(parts.items()):
         for label in ("apart", "joined"):
             (given.folder / part / label).mkdir(parents=True, exist_ok=True)
         for number, (label, pixels) in enumerate(pictures(count, seed)):
             Image.fromarray(pixels).save(given.folder / part / label / f"{number:06}.png")
-    (given.folder / "done").touch()
+    (given.folder / "drawn").touch()
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ TEST(Dropout, KeepsTheExpectedValue) {
   const at::Tensor is_zero = dropped == 0;
   // A million draws have a standard error of 0.0004.
   EXPECT_NEAR(is_zero.to(at::kFloat).mean().item<double>(), 0.2, 0.002);
-  EXPECT_TRUE(at::equal(dropped.masked_select(is_zero.logical_not()).unique_consecutive().unsqueeze(0),
-                        at::full({1, 1}, 5.0)))
+  EXPECT_TRUE(
+      at::equal(dropped.masked_select(is_zero.logical_not()).unique_consecutive().unsqueeze(0), at::full({1, 1}, 5.0)))
       << "4 / 0.8";
 }
 

@@ -47,8 +47,7 @@ class TextClassifierTrainerTest : public ClassifierTrainingTest {
 };
 
 TEST_F(TextClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  ExpectAStoppedRunGoesOn(
-      *Load({.crop_tokens = 16, .masked_tokens = 0.2, .dropout = {.rows = 0.1, .attention = 0.1}}));
+  ExpectAStoppedRunGoesOn(*Load({.crop_tokens = 16, .masked_tokens = 0.2, .dropout = {.rows = 0.1, .attention = 0.1}}));
 }
 
 TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
