@@ -34,6 +34,7 @@ void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options
   table.Add("shards", "N", "Threads that share the groups of a step. Each uses one core.", &options.shards,
             {1, kMaxShards});
   table.Add("seed", "N", "Seed of the initial weights, and of the examples' order and variation.", &options.seed);
+  AddInitialWeights(table, options.official_weights);
   table.Add("label-smoothing", "X", "Fraction of a target's probability that is spread over all classes.",
             &options.label_smoothing, {0, 0.99});
   table.Add("average-decay", "X",
@@ -50,6 +51,11 @@ void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::str
   table.Add("held-out-fraction", "X",
             "Fraction of each class in --train that is held out from training, without --held-out.",
             &files.division.held_out_fraction, {0.001, 0.9});
+  table.Add(
+      "validation-fraction", "X",
+      "Fraction of each class in --train that --keep-best uses to choose the weights, and that is not trained on; "
+      "0: it uses the held-out data.",
+      &files.division.validation_fraction, {0, 0.9});
   table.Add(
       "min-examples", "N",
       "Leave out the labels of fewer different examples in --train. With single labels, their examples are left out, "
@@ -113,7 +119,8 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
       table, files, "DATA",
       "Labelled texts to train on: a folder with a folder of files for each class, a .csv or .tsv file with "
       "the columns label and text, or JSON Lines like {\"label\": \"pos\", \"text\": \"...\"}, with "
-      "\"second_text\" for models of two documents. The sorted labels are the classes.");
+      "\"second_text\" for models of two documents. The sorted labels are the classes. For a model whose tokenizer is "
+      "pixels, a folder with a folder of images for each class.");
   table.Add("text-column", "NAME", "Column or field of the texts.", &files.format.text_column);
   table.Add("label-column", "NAME", "Column or field of the labels.", &files.format.label_column);
   table.AddChoice(
@@ -133,6 +140,9 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
             &variation.crop_tokens, {0, int64_t{1} << 30});
   table.Add("masked-tokens", "X", "Fraction of a document's tokens to mask, chosen at random each time.",
             &variation.masked_tokens, {0, 0.99});
+  AddDropout(table, variation.dropout.rows);
+  table.Add("attention-dropout", "X", "Probability with which training drops a probability of attention.",
+            &variation.dropout.attention, {0, 0.99});
   LS_ASSIGN_OR_RETURN(
       const bool trains,
       ReadOptions(

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,9 +70,11 @@ class ClassifierTask final : public TrainingTask {
   ClassifierTask(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier)
       : options_(options),
         classifier_(classifier),
+        validation_(classifier.data().description),
         order_(classifier.training_examples(), options.seed),
-        parameters_(classifier.InitialParameters(options.seed)),
+        parameters_(classifier.InitialParameters(options.seed, options.official_weights)),
         shards_(parameters_, options.shards) {
+    validation_.held_out = validation_.validation;
     if (options.average_decay == 0) return;
     for (const NamedParameter& parameter : parameters_) {
       averages_.push_back({parameter.name, parameter.value.detach().clone()});
@@ -89,7 +92,7 @@ class ClassifierTask final : public TrainingTask {
       Group& group = groups_.emplace_back();
       group.draws.assign(draws.begin() + first, draws.begin() + std::min(first + options_.group, options_.batch));
     }
-    shards_.Run([&](int64_t shard) {
+    shards_.RunStep([&](int64_t shard) {
       for (size_t group = shard; group < groups_.size(); group += shards_.size()) RunGroup(shard, groups_[group]);
     });
     double loss = 0;
@@ -115,14 +118,37 @@ class ClassifierTask final : public TrainingTask {
   }
 
   std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const override {
-    const c10::NoGradGuard no_grad;
-    const int64_t examples = classifier_.held_out_examples();
-    const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(classifier_.data().description);
+    return Evaluate(EvaluatedPart::kHeldOut, classifier_.data().description, stops);
+  }
+  bool has_validation() const override { return !validation_.validation.empty(); }
+  std::optional<HeldOutResult> Validation(absl::FunctionRef<bool()> stops) const override {
+    return Evaluate(EvaluatedPart::kValidation, validation_, stops);
+  }
+
+ private:
+  // `description` has the part's examples as held-out ones.
+  std::optional<HeldOutResult> Evaluate(EvaluatedPart part, const DataDescription& description,
+                                        absl::FunctionRef<bool()> stops) const {
+    const int64_t examples = std::ssize(description.held_out);
+    std::vector<TrainableClassifier::Scores> groups((examples + options_.group - 1) / options_.group);
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> stopped = false;
+    shards_.Run([&](int64_t shard) {
+      const c10::NoGradGuard no_grad;
+      for (size_t group = next++; group < groups.size() && !stopped; group = next++) {
+        if (shard == 0 && stops()) {
+          stopped = true;
+          return;
+        }
+        const int64_t first = static_cast<int64_t>(group) * options_.group;
+        groups[group] = classifier_.Evaluate(result(), part, first, std::min(options_.group, examples - first));
+      }
+    });
+    if (stopped) return std::nullopt;
+    const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(description);
     double loss = 0;
-    for (int64_t first = 0; first < examples; first += options_.group) {
-      if (stops()) return std::nullopt;
-      const auto scores = classifier_.HeldOut(result(), first, std::min(options_.group, examples - first));
-      loss += SumOfLosses(scores, classifier_.data().description.problem, 0).item<double>();
+    for (const TrainableClassifier::Scores& scores : groups) {
+      loss += SumOfLosses(scores, description.problem, 0).item<double>();
       figures->Add(scores.logits, scores.targets);
     }
     loss /= static_cast<double>(examples);
@@ -130,7 +156,6 @@ class ClassifierTask final : public TrainingTask {
         .figures = figures->Figures(loss), .details = figures->WorstLabels(), .score = figures->Score(), .loss = loss};
   }
 
- private:
   // The draws that the model runs at once, and the results.
   struct Group {
     std::vector<Draw> draws;
@@ -163,10 +188,11 @@ class ClassifierTask final : public TrainingTask {
 
   const ClassifierTrainerOptions& options_;
   const TrainableClassifier& classifier_;
+  DataDescription validation_;  // its held-out examples are those of the validation part
   ExampleOrder order_;
   std::vector<NamedParameter> parameters_, averages_;
-  ParameterShards shards_;
-  std::vector<Group> groups_;  // of the step
+  mutable ParameterShards shards_;  // evaluations use its threads, too
+  std::vector<Group> groups_;       // of the step
 };
 
 RunSettings SettingsOfRun(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {

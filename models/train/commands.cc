@@ -79,18 +79,36 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
             &loop.stop_after_steps, {0, kMaxSteps});
   table.AddChoice("schedule", {{"cosine", Schedule::kCosine}, {"one-cycle", Schedule::kOneCycle}},
                   "Course of the learning rate. one-cycle is that of Long Range Arena's official training, with its "
-                  "beta1, beta2 0.999, epsilon 1e-6 and no clipping of gradients.",
+                  "beta1, beta2 0.999, epsilon 1e-6, decay of all weights and no clipping of gradients.",
                   &optimizer.schedule);
   table.Add("learning-rate", "X", "Peak learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
   table.Add("warmup-steps", "N", "Steps in which the learning rate rises to its peak.", &optimizer.warmup_steps,
             {0, kMaxSteps});
-  table.Add("weight-decay", "X", "AdamW's weight decay. It applies only to matrices and kernels.",
+  table.Add("weight-decay", "X",
+            "AdamW's weight decay. It applies to matrices and kernels, with --schedule=one-cycle to all weights.",
             &optimizer.weight_decay, {0, 1000});
   table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
-  table.AddSwitch("keep-best", "Write the weights with the best evaluation on the held-out data, not the last ones.",
-                  &loop.keep_best);
+  table.AddSwitch(
+      "keep-best",
+      "Write the weights with the best evaluation on the validation part, or else on the held-out data, not the "
+      "last ones.",
+      &loop.keep_best);
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
+}
+
+void AddInitialWeights(OptionTable& table, bool& official_weights) {
+  table.AddChoice("initial-weights", {{"scaled", false}, {"official", true}},
+                  "Distribution of random initial weights. scaled: normal, with one over the square root of a map's "
+                  "inputs. official: that of the architecture's official code.",
+                  &official_weights);
+}
+
+void AddDropout(OptionTable& table, double& rate) {
+  table.Add("dropout", "X",
+            "Probability with which training drops a number of the embedding, and of the results of attention and of "
+            "the feed-forward part's two maps.",
+            &rate, {0, 0.99});
 }
 
 void AddBfloat16Products(OptionTable& table, bool& bfloat16_products) {

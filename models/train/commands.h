@@ -32,6 +32,8 @@ struct RunLength {
 
 void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& loop);
 void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length);
+void AddInitialWeights(OptionTable& table, bool& official_weights);
+void AddDropout(OptionTable& table, double& rate);
 void AddBfloat16Products(OptionTable& table, bool& bfloat16_products);
 
 // Parses the options. If --help is given, prints `intro` and the table, and returns false. `others` are the arguments

@@ -142,7 +142,10 @@ void Mark(const Different& different, double fraction, std::vector<bool>& is_hel
   }
 }
 
-absl::Status HoldOut(const Division& division, const Different& different, const std::string& name, DividedData& data) {
+// Moves a fraction of `data.train` to `part`.
+absl::Status HoldOut(const Division& division, double fraction, const std::string& name,
+                     std::vector<LabelledExample>& part, DividedData& data) {
+  LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
   std::vector<bool> is_held_out(data.train.size());
   std::map<std::string, Different> classes;
   if (division.problem != ProblemType::kRegression) {
@@ -154,14 +157,14 @@ absl::Status HoldOut(const Division& division, const Different& different, const
         absl::StrCat(name, ": has only 1 different example; at least 2 are needed to hold one out"));
   }
   if (division.problem == ProblemType::kSingleLabel) {
-    for (const auto& [label, of_label] : classes) Mark(of_label, division.held_out_fraction, is_held_out);
+    for (const auto& [label, of_label] : classes) Mark(of_label, fraction, is_held_out);
   } else {
-    Mark(different, division.held_out_fraction, is_held_out);
+    Mark(different, fraction, is_held_out);
   }
   size_t kept = 0;
   for (size_t i = 0; i < data.train.size(); ++i) {
     if (is_held_out[i]) {
-      data.held_out.push_back(std::move(data.train[i]));
+      part.push_back(std::move(data.train[i]));
     } else {
       std::swap(data.train[kept++], data.train[i]);
     }
@@ -174,7 +177,7 @@ absl::Status HoldOut(const Division& division, const Different& different, const
 
 absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vector<LabelledExample> held_out,
                                    const Division& division, const std::string& name) {
-  DividedData data{.train = std::move(train), .held_out = std::move(held_out), .description = {}};
+  DividedData data{.train = std::move(train), .held_out = std::move(held_out), .validation = {}, .description = {}};
   DataDescription& description = data.description;
   description.problem = division.problem;
   const bool is_divided = !data.held_out.empty();
@@ -188,7 +191,12 @@ absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vect
   }
   LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
   NoteConflicts(different, data.train, description.notes);
-  if (!is_divided) LS_RETURN_IF_ERROR(HoldOut(division, different, name, data));
+  if (!is_divided) {
+    LS_RETURN_IF_ERROR(HoldOut(division, division.held_out_fraction, name, data.held_out, data));
+  }
+  if (division.validation_fraction > 0) {
+    LS_RETURN_IF_ERROR(HoldOut(division, division.validation_fraction, name, data.validation, data));
+  }
   if (data.held_out.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-examples=", division.min_examples, " leaves no example in the data of --held-out"));
@@ -196,6 +204,7 @@ absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vect
   LS_RETURN_IF_ERROR(NoteOverlap(data));
   LS_ASSIGN_OR_RETURN(description.train, TargetsOf(data.train, description.labels, division.problem));
   LS_ASSIGN_OR_RETURN(description.held_out, TargetsOf(data.held_out, description.labels, division.problem));
+  LS_ASSIGN_OR_RETURN(description.validation, TargetsOf(data.validation, description.labels, division.problem));
   return data;
 }
 

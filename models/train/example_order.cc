@@ -37,6 +37,11 @@ RandomDraws VariationOf(const Draw& draw, uint64_t seed) {
   return {seed, kVariation + draw.number};
 }
 
+uint64_t DropoutSeed(uint64_t number, uint64_t seed) {
+  constexpr uint64_t kDropout = uint64_t{3} << 62;  // greater than any stream of VariationOf
+  return RandomDraws(seed, kDropout + number).Next();
+}
+
 std::vector<Draw> ExampleOrder::Batch(int64_t step, int64_t batch) {
   std::vector<Draw> draws;
   for (int64_t number = step * batch; number < (step + 1) * batch; ++number) {

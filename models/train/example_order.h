@@ -31,6 +31,9 @@ struct Draw {
 // The random numbers that vary a drawn example. They are independent of the order.
 RandomDraws VariationOf(const Draw& draw, uint64_t seed);
 
+// The seed of the dropout of a draw, or of anything else that `number` counts.
+uint64_t DropoutSeed(uint64_t number, uint64_t seed);
+
 // Draws one epoch after another, each in its own random order.
 class ExampleOrder final {
  public:

@@ -299,10 +299,12 @@ std::unique_ptr<HeldOutFigures> MakeHeldOutFigures(const DataDescription& descri
 
 std::string DataReport(const DataDescription& description) {
   const bool is_regression = description.problem == ProblemType::kRegression;
-  std::string report =
-      absl::StrCat("data: ", description.train.size(), " examples to train on, ", description.held_out.size(),
-                   " held out", is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
-                   is_regression ? NumberRange(description.train) : LabelTable(description));
+  std::string report = absl::StrCat(
+      "data: ", description.train.size(), " examples to train on, ", description.held_out.size(), " held out",
+      description.validation.empty() ? ""
+                                     : absl::StrCat(", ", description.validation.size(), " to choose the best weights"),
+      is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
+      is_regression ? NumberRange(description.train) : LabelTable(description));
   absl::StrAppend(&report, "baseline: ", MakeHeldOutFigures(description)->Baseline(), "\n");
   for (const std::string& note : description.notes) absl::StrAppend(&report, note, "\n");
   return report;

@@ -35,7 +35,7 @@ class HeldOutFigures {
   virtual std::string Baseline() const = 0;
 };
 
-// `description` must outlive the result.
+// Figures of the description's held-out examples. `description` must outlive the result.
 std::unique_ptr<HeldOutFigures> MakeHeldOutFigures(const DataDescription& description);
 
 // In lines: the numbers of examples, of classes, and of examples of each class or the numbers' range; the baseline on

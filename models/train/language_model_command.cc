@@ -50,8 +50,15 @@ void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& o
   table.Add("tokens-per-stream", "N", "Tokens of each stream in a step. Gradients reach this far back.",
             &options.tokens_per_stream, {1, kMaxInBatch});
   table.Add("seed", "N", "Seed of the initial weights.", &options.seed);
+  AddInitialWeights(table, options.official_weights);
   table.Add("held-out", "X", "Fraction of the text, at its end, that is held out from training.",
             &options.held_out_fraction, {0.000001, 0.999999});
+  table.Add(
+      "validation", "X",
+      "Fraction of the text, before the held-out part, that --keep-best uses to choose the weights; 0: it uses the "
+      "held-out part.",
+      &options.validation_fraction, {0, 0.999999});
+  AddDropout(table, options.dropout.rows);
   AddBfloat16Products(table, options.bfloat16_products);
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "models/families/language_model/language_model_config.h"
+#include "models/ops/layers/dropout.h"
 #include "models/train/training_run.h"
 
 namespace longshort::models {
@@ -17,6 +18,8 @@ struct LanguageModelTrainerOptions : RunOptions {
   LanguageModelConfig config;       // vocabulary_size is set from the vocabulary
   int64_t tokens_per_stream = 512;  // per step; a multiple of L
   double held_out_fraction = 0.05;  // of the text, at its end
+  double validation_fraction = 0;   // of the text, before that; it chooses the best weights. 0: the held-out text does
+  DropoutRates dropout;             // attention's probabilities have none, as in the official models
   // Model directory of a byte language model with whose weights the run begins; empty: random weights. Its config and
   // vocabulary are the new model's.
   std::string from;

@@ -13,7 +13,8 @@
 namespace longshort::models {
 
 // The settings and data that determine a run, by name. A run continues from its checkpoint, and replaces its model,
-// only if they are the same. The number of steps and the time limit are not among them: they may change.
+// only if they are the same. The number of steps and the time limit are not among them: they may change. So may the
+// number of shards, which is kept to say so.
 using RunSettings = std::map<std::string, std::string>;
 
 // Adds the fields of a config.json ("layers", "preprocessing.crop_height").
@@ -23,7 +24,9 @@ void AddConfig(const std::string& json, RunSettings& settings);
 std::string SettingsText(const RunSettings& settings);
 RunSettings ParseSettings(const std::string& text);
 
-// The settings that differ, for a message: "batch is 8 there and 16 here". "" if none does.
+inline constexpr char kShardsSetting[] = "--shards";
+
+// The settings that differ, for a message: "batch is 8 there and 16 here". "" if none does. kShardsSetting may differ.
 std::string DifferenceOf(const RunSettings& there, const RunSettings& here);
 
 // A file of the model directory other than model.safetensors.

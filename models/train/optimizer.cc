@@ -50,6 +50,7 @@ void UseOneCycle(OptimizerOptions& options) {
   options.schedule = Schedule::kOneCycle;
   options.beta2 = 0.999;
   options.epsilon = 1e-6;
+  options.decays_all = true;
   options.gradient_norm = std::numeric_limits<double>::infinity();
 }
 
@@ -68,7 +69,7 @@ Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedPar
   decayed_.weight_decay = options.weight_decay;
   for (const NamedParameter& parameter : parameters) {
     if (!parameter.value.requires_grad()) continue;
-    Group& group = IsDecayed(parameter) ? decayed_ : plain_;
+    Group& group = options.decays_all || IsDecayed(parameter) ? decayed_ : plain_;
     group.names.push_back(parameter.name);
     group.values.push_back(parameter.value);
     group.means.push_back(at::zeros_like(parameter.value));

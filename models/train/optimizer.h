@@ -23,7 +23,8 @@ struct OptimizerOptions {
   int64_t total_steps = 1000;  // length of the schedule
   double final_fraction = 0.02;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-  double weight_decay = 0.1;   // applies to matrices and kernels, not to gains, biases and position vectors
+  double weight_decay = 0.1;
+  bool decays_all = false;     // else only matrices and kernels decay, not gains, biases and position vectors
   double gradient_norm = 1.0;  // maximum norm; longer gradients are scaled down to it
 };
 
@@ -36,7 +37,7 @@ struct StepRates {
 StepRates RatesOf(const OptimizerOptions& options, int64_t step);
 
 // Sets all but the rate, the lengths and the weight decay to those of Long Range Arena's official training: one cycle,
-// beta2 0.999, epsilon 1e-6, and no clipping.
+// beta2 0.999, epsilon 1e-6, decay of all weights, and no clipping.
 void UseOneCycle(OptimizerOptions& options);
 
 class Optimizer final {

@@ -23,29 +23,86 @@ bool IsTable(const std::string& name) {
   return name.find("embed") != std::string::npos && !name.ends_with("embed.weight");
 }
 
-at::Tensor InitialValue(const TensorShape& tensor, at::Generator& generator) {
-  const std::string& name = tensor.name;
-  constexpr double kTableDeviation = 0.02;
-  if (IsFrequencies(name)) {
-    const double width = 2 * static_cast<double>(tensor.shape[0]);
-    return at::pow(10000.0, at::arange(tensor.shape[0], at::kDouble) * (-2.0 / width)).to(at::kFloat);
-  }
-  if (name.ends_with(".running_mean") || name.ends_with("bias")) return at::zeros(tensor.shape);
-  if (name.ends_with(".running_var")) return at::ones(tensor.shape);
-  if (tensor.shape.size() == 1) return at::ones(tensor.shape);
-  if (!name.ends_with(".weight") || IsTable(name)) return at::normal(0.0, kTableDeviation, tensor.shape, generator);
+// One over the square root of the inputs of one output.
+double InverseRoot(const std::vector<int64_t>& map) {
   double inputs = 1;
-  for (size_t i = 1; i < tensor.shape.size(); ++i) inputs *= static_cast<double>(tensor.shape[i]);
-  return at::normal(0.0, 1.0 / std::sqrt(inputs), tensor.shape, generator);
+  for (size_t i = 1; i < map.size(); ++i) inputs *= static_cast<double>(map[i]);
+  return 1 / std::sqrt(inputs);
 }
+
+class Initializer final {
+ public:
+  Initializer(absl::Span<const TensorShape> tensors, uint64_t seed, InitialWeights distribution)
+      : distribution_(distribution), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {
+    for (const TensorShape& tensor : tensors) shapes_[tensor.name] = tensor.shape;
+  }
+
+  at::Tensor Value(const TensorShape& tensor) {
+    const std::string& name = tensor.name;
+    if (IsFrequencies(name)) {
+      const double width = 2 * static_cast<double>(tensor.shape[0]);
+      return at::pow(10000.0, at::arange(tensor.shape[0], at::kDouble) * (-2.0 / width)).to(at::kFloat);
+    }
+    if (name.ends_with(".running_mean")) return at::zeros(tensor.shape);
+    if (name.ends_with(".running_var")) return at::ones(tensor.shape);
+    if (name.ends_with("bias")) return Bias(tensor);
+    if (tensor.shape.size() > 1) return Map(tensor);
+    return distribution_ == InitialWeights::kLanguageModel ? Normal(1, kDeviation, tensor.shape)
+                                                           : at::ones(tensor.shape);
+  }
+
+ private:
+  static constexpr double kDeviation = 0.02;
+
+  at::Tensor Normal(double mean, double deviation, const std::vector<int64_t>& shape) {
+    return at::normal(mean, deviation, shape, generator_);
+  }
+  at::Tensor Uniform(double bound, const std::vector<int64_t>& shape) {
+    return at::empty(shape).uniform_(-bound, bound, generator_);
+  }
+
+  // A bias of a map, a norm, or of the scores of all positions, [heads, head_dim].
+  at::Tensor Bias(const TensorShape& tensor) {
+    if (distribution_ == InitialWeights::kLanguageModel && tensor.shape.size() > 1) {
+      return Normal(0, kDeviation, tensor.shape);
+    }
+    const auto map = shapes_.find(absl::StrCat(tensor.name.substr(0, tensor.name.size() - 4), "weight"));
+    const size_t dimensions = map == shapes_.end() ? 0 : map->second.size();
+    if ((distribution_ == InitialWeights::kLongRangeArena && dimensions > 1) ||
+        (distribution_ == InitialWeights::kCvt && dimensions > 2)) {
+      return Uniform(InverseRoot(map->second), tensor.shape);
+    }
+    return at::zeros(tensor.shape);
+  }
+
+  // A map or a table.
+  at::Tensor Map(const TensorShape& tensor) {
+    const bool is_arena = distribution_ == InitialWeights::kLongRangeArena;
+    if (is_arena && (tensor.name.ends_with("cls_embed") || tensor.name.ends_with("mha.conv.weight"))) {
+      return at::zeros(tensor.shape);
+    }
+    const bool is_matrix_of_cvt = distribution_ == InitialWeights::kCvt && tensor.shape.size() == 2;
+    if (!tensor.name.ends_with(".weight") || IsTable(tensor.name) || is_matrix_of_cvt ||
+        distribution_ == InitialWeights::kLanguageModel) {
+      return Normal(0, kDeviation, tensor.shape);
+    }
+    const double scale = InverseRoot(tensor.shape);
+    return distribution_ == InitialWeights::kScaled ? Normal(0, scale, tensor.shape) : Uniform(scale, tensor.shape);
+  }
+
+  const InitialWeights distribution_;
+  at::Generator generator_;
+  std::map<std::string, std::vector<int64_t>> shapes_;
+};
 
 }  // namespace
 
-std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed) {
-  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed,
+                                              InitialWeights distribution) {
+  Initializer initializer(tensors, seed, distribution);
   std::vector<NamedParameter> parameters;
   for (const TensorShape& tensor : tensors) {
-    at::Tensor value = InitialValue(tensor, generator);
+    at::Tensor value = initializer.Value(tensor);
     value.requires_grad_(tensor.is_trained);
     parameters.push_back({tensor.name, std::move(value)});
   }
@@ -110,7 +167,10 @@ void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }
+}
 
+void ParameterShards::RunStep(const std::function<void(int64_t shard)>& work) {
+  Run(work);
   for (std::vector<NamedParameter>& shard : shards_) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       at::Tensor& gradient = shard[i].value.mutable_grad();

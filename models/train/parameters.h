@@ -22,13 +22,25 @@ struct NamedParameter {
   at::Tensor value;  // float32; a leaf that requires gradients if it is trained
 };
 
-// Random initial weights, which `seed` determines.
-//   matrices, kernels                               normal, standard deviation 1/sqrt(inputs of one output)
-//   embeddings, classifiers' position tables        normal, standard deviation 0.02
-//   gains, running variances                        1
-//   biases, running means                           0
-// Running statistics and the frequencies of positions are not trained; all other tensors are.
-std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed);
+// The distribution of initial weights. Gains and running variances are 1, biases and running means 0, unless a
+// distribution says otherwise; a map is a matrix or a convolution, of `inputs` inputs for one output.
+enum class InitialWeights {
+  // Maps are normal with 1/sqrt(inputs), embeddings and classifiers' position tables normal with 0.02.
+  kScaled,
+  // As in the official code for Long Range Arena: maps and their biases are uniform in +-1/sqrt(inputs), tables normal
+  // with 0.02; CLS and the convolution of values are 0.
+  kLongRangeArena,
+  // As in the official language models: all but biases is normal with 0.02, gains around 1.
+  kLanguageModel,
+  // As in CvT's official code: matrices are normal with 0.02; convolutions and their biases are uniform in
+  // +-1/sqrt(inputs).
+  kCvt,
+};
+
+// Random initial weights, which `seed` determines. Running statistics and the frequencies of positions are not trained;
+// all other tensors are.
+std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed,
+                                              InitialWeights distribution = InitialWeights::kScaled);
 
 // Copies each value of `begin` into the parameter of the same name.
 void Overwrite(const std::vector<NamedParameter>& begin, const std::vector<NamedParameter>& parameters);
@@ -49,10 +61,11 @@ class ParameterShards final {
   // The weights of a shard. They alias the shared storage.
   const std::vector<NamedParameter>& of(int64_t shard) const { return shards_[shard]; }
 
-  // Calls work(shard) for every shard: the first on the calling thread, the others on kept threads. Then adds the
-  // shards' gradients to those of the weights, in the order of the shards. Rethrows the first exception of `work`, in
-  // the order of the shards, after all calls have returned.
+  // Calls work(shard) for every shard: the first on the calling thread, the others on kept threads. Rethrows the first
+  // exception of `work`, in the order of the shards, after all calls have returned.
   void Run(const std::function<void(int64_t shard)>& work);
+  // Run, and then adds the shards' gradients to those of the weights, in the order of the shards.
+  void RunStep(const std::function<void(int64_t shard)>& work);
 
  private:
   std::vector<NamedParameter> parameters_;

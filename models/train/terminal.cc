@@ -67,8 +67,8 @@ void TrainingProgress::Report(int64_t steps_done, double loss, double gradient_n
   std::fflush(stderr);
 }
 
-void TrainingProgress::ReportHeldOut(int64_t steps_done, const std::string& figure) {
-  absl::FPrintF(stderr, "%sstep %d: held-out %s\n", terminal_ ? "\r\033[K" : "", steps_done, figure);
+void TrainingProgress::ReportEvaluation(int64_t steps_done, const std::string& part, const std::string& figure) {
+  absl::FPrintF(stderr, "%sstep %d: %s %s\n", terminal_ ? "\r\033[K" : "", steps_done, part, figure);
 }
 
 StopSignal::StopSignal() {

@@ -25,7 +25,8 @@ class TrainingProgress final {
   // A run with a time limit estimates its last step again and again.
   void set_total_steps(int64_t steps) { total_steps_ = steps; }
   // Prints a separate line.
-  void ReportHeldOut(int64_t steps_done, const std::string& figure);
+  // `part`: of the data.
+  void ReportEvaluation(int64_t steps_done, const std::string& part, const std::string& figure);
 
  private:
   bool terminal_;

@@ -1,10 +1,13 @@
 #include "models/train/tokenised_texts.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "models/images/image_preprocessor.h"
 #include "models/tokenizer/tokenizers.h"
 
 namespace longshort::models {
@@ -40,6 +43,18 @@ int64_t TokenisedTexts::Tokens(int64_t item) const {
   size_t tokens = 0;
   for (const std::vector<int32_t>& document : items[item].documents) tokens += document.size();
   return static_cast<int64_t>(tokens);
+}
+
+absl::StatusOr<TokenisedTexts> PixelSequences(absl::Span<const LabelledExample> images,
+                                              const TextClassifierConfig& config) {
+  const std::unique_ptr<ImagePreprocessor> preprocessor = MakePixelSequencePreprocessor(config.preprocessing, {});
+  TokenisedTexts sequences{.longest = config.preprocessing.height * config.preprocessing.width};
+  for (const LabelledExample& image : images) {
+    absl::StatusOr<ClassifierItem> item = preprocessor->Decode(image.content.front());
+    if (!item.ok()) return Named(image.place, item.status());
+    sequences.items.push_back(std::get<TokenItem>(*std::move(item)));
+  }
+  return sequences;
 }
 
 absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledExample> texts,

@@ -1,4 +1,4 @@
-// Labelled texts as the input of a text classifier.
+// Labelled texts, or images, as the input of a text classifier.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,11 @@ struct TokenisedTexts {
   // Number of tokens of all documents of an item.
   int64_t Tokens(int64_t item) const;
 };
+
+// The grey values of images, as the server reads them for a model whose tokenizer is `pixels`. Errors: those of
+// decoding, naming the image's place.
+absl::StatusOr<TokenisedTexts> PixelSequences(absl::Span<const LabelledExample> images,
+                                              const TextClassifierConfig& config);
 
 // Tokenises texts. A document that is longer than the model's maximum is cut at its end, as for a request with
 // `truncate`. A pair is joined to one document if the model does that. Errors: those of tokenising; INVALID_ARGUMENT

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/ops/layers/dropout.h"
 #include "models/train/divided_data.h"
 #include "models/train/example_order.h"
 #include "models/train/image_augmentation.h"
@@ -30,15 +31,19 @@ namespace longshort::models {
 // What the families have in common.
 struct ClassifierData {
   DataDescription description;
-  std::vector<TensorShape> tensors;   // the model's
-  std::vector<NamedParameter> begin;  // the weights that the run begins with; the others are random
-  std::vector<ModelFile> files;       // of the model directory, except the weights
-  RunSettings settings;               // the properties of model and data that determine a run
+  std::vector<TensorShape> tensors;                   // the model's
+  InitialWeights official = InitialWeights::kScaled;  // the distribution of the family's official code
+  std::vector<NamedParameter> begin;                  // the weights that the run begins with; the others are random
+  std::vector<ModelFile> files;                       // of the model directory, except the weights
+  RunSettings settings;                               // the properties of model and data that determine a run
   // A call of the client with a held-out example: the end of its command, and what is piped to it (NextSteps).
   std::string call, input;
 };
 
-// Threads: the shards call Train concurrently, each with its own weights.
+// Examples that are not trained on.
+enum class EvaluatedPart { kHeldOut, kValidation };
+
+// Threads: the shards call Train concurrently, each with its own weights, and Evaluate with the same weights.
 class TrainableClassifier {
  public:
   explicit TrainableClassifier(ClassifierData data) : data_(std::move(data)) {}
@@ -47,10 +52,14 @@ class TrainableClassifier {
   const ClassifierData& data() const { return data_; }
   int64_t training_examples() const { return std::ssize(data_.description.train); }
   int64_t held_out_examples() const { return std::ssize(data_.description.held_out); }
+  const std::vector<Target>& TargetsOf(EvaluatedPart part) const {
+    return part == EvaluatedPart::kHeldOut ? data_.description.held_out : data_.description.validation;
+  }
 
   // The initial weights. `seed` determines the random ones.
-  std::vector<NamedParameter> InitialParameters(uint64_t seed) const {
-    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(data_.tensors, seed);
+  std::vector<NamedParameter> InitialParameters(uint64_t seed, bool official = false) const {
+    std::vector<NamedParameter> parameters =
+        longshort::models::InitialParameters(data_.tensors, seed, official ? data_.official : InitialWeights::kScaled);
     Overwrite(data_.begin, parameters);
     return parameters;
   }
@@ -70,8 +79,12 @@ class TrainableClassifier {
   // Moves the running statistics in `parameters` towards `statistics`, the mean over a step's calls of Train.
   virtual void MoveStatistics(const std::vector<NamedParameter>& /*parameters*/,
                               const std::vector<at::Tensor>& /*statistics*/) const {}
-  // The scores of held-out examples [first, first + count), computed as the server computes them.
-  virtual Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const = 0;
+  // The scores of a part's examples [first, first + count), computed as the server computes them.
+  virtual Scores Evaluate(const std::vector<NamedParameter>& parameters, EvaluatedPart part, int64_t first,
+                          int64_t count) const = 0;
+  Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const {
+    return Evaluate(parameters, EvaluatedPart::kHeldOut, first, count);
+  }
 
   struct WrittenWeights {
     std::vector<NamedParameter> weights;
@@ -104,6 +117,7 @@ struct TrainingFiles {
 struct TextVariationOptions {
   int64_t crop_tokens = 0;   // length of the random piece to which a longer document is cut each time; 0: no cut
   double masked_tokens = 0;  // fraction of a document's tokens to mask, chosen at random each time
+  DropoutRates dropout = {};
 };
 
 // Reads and tokenises all of the files, as TokeniseTexts (tokenised_texts.h).

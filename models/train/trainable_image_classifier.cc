@@ -40,7 +40,7 @@ absl::StatusOr<at::Tensor> PrepareForModel(const LabelledExample& file, const Im
 struct Images {
   CvtConfig config;
   // As encoded, since pixels take ten times the memory. All can be decoded.
-  std::vector<LabelledExample> train, held_out;
+  std::vector<LabelledExample> train, held_out, validation;
 };
 
 class TrainableImageClassifier final : public TrainableClassifier {
@@ -88,12 +88,14 @@ class TrainableImageClassifier final : public TrainableClassifier {
     NetworkOver(parameters).UpdateRunningStatistics(batch, kStatisticsMomentum);
   }
 
-  Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
+  Scores Evaluate(const std::vector<NamedParameter>& parameters, EvaluatedPart part, int64_t first,
+                  int64_t count) const override {
+    const std::vector<LabelledExample>& files = part == EvaluatedPart::kHeldOut ? images_.held_out : images_.validation;
     std::vector<at::Tensor> images;
-    for (const LabelledExample& file : absl::MakeConstSpan(images_.held_out).subspan(first, count)) {
+    for (const LabelledExample& file : absl::MakeConstSpan(files).subspan(first, count)) {
       images.push_back(PrepareForModel(file, *preprocessor_).value());
     }
-    const auto targets = absl::MakeConstSpan(data().description.held_out).subspan(first, count);
+    const auto targets = absl::MakeConstSpan(TargetsOf(part)).subspan(first, count);
     return {.logits = NetworkOver(parameters).Logits(at::stack(images), /*statistics=*/nullptr),
             .targets = TargetRows(targets, ProblemType::kSingleLabel, images_.config.classes),
             .statistics = {}};
@@ -157,6 +159,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   LS_RETURN_IF_ERROR(CheckCvtConfig(images.config, form.name));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, images.config.classes, files.train));
   data.tensors = CvtTensors(images.config);
+  data.official = InitialWeights::kCvt;
   if (form.from) {
     LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", data.tensors));
     AddStartingModel(*form.from, data.settings);
@@ -170,11 +173,12 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
     LS_RETURN_IF_ERROR(hash.Add(file.labels.front(), file.content.front()));
   }
   const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(images.config.preprocessing, {});
-  for (const LabelledExample& file : divided.held_out) {
-    LS_RETURN_IF_ERROR(PrepareForModel(file, *preprocessor).status());
+  for (const std::vector<LabelledExample>* const part : {&divided.held_out, &divided.validation}) {
+    for (const LabelledExample& file : *part) LS_RETURN_IF_ERROR(PrepareForModel(file, *preprocessor).status());
   }
   images.train = std::move(divided.train);
   images.held_out = std::move(divided.held_out);
+  images.validation = std::move(divided.validation);
   data.call = absl::StrCat("classify ", ShellWord(images.held_out.front().place));
   LS_ASSIGN_OR_RETURN(data.settings["the training data's hash"], hash.Finish());
   AddConfig(ToJson(images.config), data.settings);

@@ -34,7 +34,7 @@ using Documents = std::vector<std::vector<int32_t>>;
 
 struct Texts {
   TextClassifierConfig config;
-  TokenisedTexts train, held_out;
+  TokenisedTexts train, held_out, validation;
   NumberScale scale;  // of a regression
 };
 
@@ -61,16 +61,19 @@ class TrainableTextClassifier final : public TrainableClassifier {
       }
       targets.push_back(data().description.train[draw.example]);
     }
-    return Run(parameters, documents, targets);
+    Dropout dropout(variation_.dropout, DropoutSeed(draws.front().number, seed));
+    return Run(parameters, documents, targets, &dropout);
   }
 
-  Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
+  Scores Evaluate(const std::vector<NamedParameter>& parameters, EvaluatedPart part, int64_t first,
+                  int64_t count) const override {
+    const TokenisedTexts& texts = part == EvaluatedPart::kHeldOut ? texts_.held_out : texts_.validation;
     Documents documents;
     for (int64_t item = first; item < first + count; ++item) {
-      const Documents& of_item = texts_.held_out.items[item].documents;
+      const Documents& of_item = texts.items[item].documents;
       documents.insert(documents.end(), of_item.begin(), of_item.end());
     }
-    return Run(parameters, documents, absl::MakeConstSpan(data().description.held_out).subspan(first, count));
+    return Run(parameters, documents, absl::MakeConstSpan(TargetsOf(part)).subspan(first, count));
   }
 
   // The last layer of a regression answers scaled numbers in training, and the numbers themselves when it is served.
@@ -109,10 +112,10 @@ class TrainableTextClassifier final : public TrainableClassifier {
   }
 
   Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,
-             absl::Span<const Target> targets) const {
+             absl::Span<const Target> targets, Dropout* dropout = nullptr) const {
     const TextNetwork network = MakeTextNetwork(texts_.config, ByName(parameters));
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
-    return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans))),
+    return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans)), dropout),
             .targets = (TargetRows(targets, texts_.config.problem_type, texts_.config.classes) - texts_.scale.mean) /
                        texts_.scale.deviation,
             .statistics = {}};
@@ -188,8 +191,12 @@ void NoteCutTexts(const TextClassifierConfig& config, const TokenisedTexts& trai
       ", which is all that the model reads; the longest has ", std::max(train.longest, held_out.longest), "."));
 }
 
-// Sets the call with a held-out text.
-void AddCall(absl::Span<const LabelledExample> texts, ClassifierData& data) {
+// Sets the call with a held-out text or image.
+void AddCall(absl::Span<const LabelledExample> texts, bool are_images, ClassifierData& data) {
+  if (are_images) {
+    data.call = absl::StrCat("classify ", ShellWord(texts.front().place));
+    return;
+  }
   data.call = "classify FILE";
   if (texts.front().content.size() == 2) data.call = "classify --second=SECOND_FILE FIRST_FILE";
   for (const LabelledExample& text : texts) {
@@ -208,11 +215,20 @@ absl::StatusOr<std::string> HashOf(const std::string& vocabulary, absl::Span<con
   return hash.Finish();
 }
 
-absl::StatusOr<DividedData> ReadAndDivide(const TrainingFiles& files, const TextFormat& format,
+// Texts, or images in a folder for each class.
+absl::StatusOr<std::vector<LabelledExample>> ReadExamples(const std::string& path, bool are_images,
+                                                          const TextFormat& format) {
+  if (!are_images) return ReadLabelledTexts(path, format);
+  if (format.problem == ProblemType::kSingleLabel) return ReadClassFolders(path);
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": the folders of images have single labels, but the problem of the model is another one"));
+}
+
+absl::StatusOr<DividedData> ReadAndDivide(const TrainingFiles& files, bool are_images, const TextFormat& format,
                                           std::vector<LabelledExample> train) {
   std::vector<LabelledExample> held_out;
   if (!files.held_out.empty()) {
-    LS_ASSIGN_OR_RETURN(held_out, ReadLabelledTexts(files.held_out, format));
+    LS_ASSIGN_OR_RETURN(held_out, ReadExamples(files.held_out, are_images, format));
   }
   Division division = files.division;
   division.problem = format.problem;
@@ -251,7 +267,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   if (is_regression && files.division.min_examples > 1) {
     return absl::InvalidArgumentError("--min-examples is for labels, but the labels of a regression are numbers");
   }
-  LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadLabelledTexts(files.train, format));
+  const bool are_images = texts.config.tokenizer == DocumentTokenizerKind::kPixels;
+  LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadExamples(files.train, are_images, format));
   if (form.config.empty()) texts.config = PresetFor(files.size, format.problem, train);
   LS_ASSIGN_OR_RETURN(const std::string vocabulary, ReadVocabulary(files, form, texts.config.tokenizer));
   const std::string tokenizer_file(TokenizerFile(texts.config.tokenizer));
@@ -259,11 +276,11 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   const std::string vocabulary_name = form.from ? absl::StrCat(form.from->path, "/", tokenizer_file) : files.vocabulary;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(texts.config, vocabulary, vocabulary_name));
-  if (tokenizer == nullptr) {
+  if (tokenizer == nullptr && !are_images) {
     return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }
 
-  LS_ASSIGN_OR_RETURN(const DividedData divided, ReadAndDivide(files, format, std::move(train)));
+  LS_ASSIGN_OR_RETURN(const DividedData divided, ReadAndDivide(files, are_images, format, std::move(train)));
   data.description = divided.description;
   // A regression answers one number, which has the column's name.
   const std::vector<std::string> labels = is_regression ? std::vector{format.label_column} : data.description.labels;
@@ -279,11 +296,16 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     return absl::InvalidArgumentError(
         absl::StrCat(files.train, ": all numbers to train on are ", texts.scale.mean, "; at least two must differ"));
   }
-  LS_ASSIGN_OR_RETURN(texts.train, TokeniseTexts(divided.train, texts.config, *tokenizer));
-  LS_ASSIGN_OR_RETURN(texts.held_out, TokeniseTexts(divided.held_out, texts.config, *tokenizer));
+  const auto tokenise = [&](absl::Span<const LabelledExample> part) {
+    return are_images ? PixelSequences(part, texts.config) : TokeniseTexts(part, texts.config, *tokenizer);
+  };
+  LS_ASSIGN_OR_RETURN(texts.train, tokenise(divided.train));
+  LS_ASSIGN_OR_RETURN(texts.held_out, tokenise(divided.held_out));
+  LS_ASSIGN_OR_RETURN(texts.validation, tokenise(divided.validation));
   NoteCutTexts(texts.config, texts.train, texts.held_out, data.description.notes);
-  AddCall(divided.held_out, data);
+  AddCall(divided.held_out, are_images, data);
   data.tensors = TextClassifierTensors(texts.config);
+  data.official = InitialWeights::kLongRangeArena;
   if (form.from) {
     LS_ASSIGN_OR_RETURN(data.begin, BeginOf(*form.from, classes, labels, data.tensors, texts));
     AddStartingModel(*form.from, data.settings);
@@ -292,6 +314,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   AddConfig(ToJson(texts.config), data.settings);
   data.settings["--crop-tokens"] = absl::StrCat(variation.crop_tokens);
   data.settings["--masked-tokens"] = absl::StrCat(variation.masked_tokens);
+  if (variation.dropout.rows > 0) data.settings["--dropout"] = absl::StrCat(variation.dropout.rows);
+  if (variation.dropout.attention > 0) data.settings["--attention-dropout"] = absl::StrCat(variation.dropout.attention);
   return std::make_unique<TrainableTextClassifier>(std::move(data), std::move(texts), variation);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr char kBestPrefix[] = "best.";  // of tensors' names in a checkpoint
 
-// The weights with the best evaluation on the held-out data so far.
+// The weights with the best evaluation so far.
 struct BestWeights {
   int64_t step = 0;  // the number of steps that were done; 0: none was evaluated
   double score = 0, loss = 0;
@@ -44,7 +45,8 @@ struct TrainingState {
   int64_t total_steps = 0;  // as planned when the checkpoint was written
   double seconds = 0;       // of training
   BestWeights best;
-  // The options and data that determine the run. A run does not resume from a checkpoint with other settings.
+  // The options and data that determine the run. A run does not resume from a checkpoint with other settings, except
+  // for the number of shards.
   RunSettings settings;
 };
 
@@ -79,7 +81,7 @@ absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state)
   return WriteSafetensors(path, tensors, metadata);
 }
 
-// Copies the saved values into `state.tensors` and `state.best.weights`, and sets the other fields except the settings.
+// Copies the saved values into `state.tensors` and `state.best.weights`, and sets the other fields.
 // Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION, naming the difference, if it belongs to a run with
 // other settings or tensors.
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
@@ -88,12 +90,13 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  if (const std::string difference = DifferenceOf(ParseSettings(text("settings")), state.settings);
-      !difference.empty()) {
+  RunSettings settings = ParseSettings(text("settings"));
+  if (const std::string difference = DifferenceOf(settings, state.settings); !difference.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": is the checkpoint of another run: ", difference,
                      "; give the options of that run, another --out or --checkpoint, or --replace to begin again"));
   }
+  state.settings = std::move(settings);
   if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done) || state.steps_done < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a non-negative integer"));
@@ -137,12 +140,12 @@ class TrainingLoop final {
       }
       // Here, so that a run which was stopped before or in an evaluation makes it when it resumes.
       if (IsEvaluationDue()) {
-        const std::optional<HeldOutResult> result = Evaluate(progress);
+        const std::optional<Evaluation> result = Evaluate(progress);
         if (!result) {
           LS_RETURN_IF_ERROR(Save());
           return Interrupted();
         }
-        if (options_.keep_best) KeepIfBest(*result);
+        if (options_.keep_best) KeepIfBest(result->compared);
       }
       LS_RETURN_IF_ERROR(Step(progress));
       last = IsDone();
@@ -157,14 +160,17 @@ class TrainingLoop final {
     }
     TrainingResult result{.done = true, .held_out = {}};
     if (options_.held_out_interval == 0) return result;
-    std::optional<HeldOutResult> held_out = Evaluate(progress);
-    if (held_out && options_.keep_best && state_.best.step > 0 && !state_.best.IsWorseThan(*held_out)) {
-      absl::FPrintF(stderr, "step %d was better on the held-out data: its weights are written\n", state_.best.step);
+    const std::optional<Evaluation> last = Evaluate(progress);
+    if (!last) return Interrupted();
+    result.held_out = last->held_out;
+    if (options_.keep_best && state_.best.step > 0 && !state_.best.IsWorseThan(last->compared)) {
+      absl::FPrintF(stderr, "step %d was better on the %s: its weights are written\n", state_.best.step,
+                    task_.has_validation() ? "validation part" : "held-out data");
       SetResult(state_.best.weights);
-      held_out = HeldOut();
+      const std::optional<HeldOutResult> of_best = task_.HeldOut(Stops());
+      if (!of_best) return Interrupted();
+      result.held_out = *of_best;
     }
-    if (!held_out) return Interrupted();
-    result.held_out = *std::move(held_out);
     return result;
   }
 
@@ -184,15 +190,26 @@ class TrainingLoop final {
            state_.steps_done % options_.held_out_interval == 0;
   }
 
-  // Returns nullopt if a signal has broken the evaluation off. None does if the run would be lost.
-  std::optional<HeldOutResult> HeldOut() const {
-    return task_.HeldOut([&] { return signal_.received() && !options_.checkpoint_path.empty(); });
+  struct Evaluation {
+    HeldOutResult held_out;
+    HeldOutResult compared;  // what keep_best compares
+  };
+
+  // Breaks an evaluation off after a signal, unless the run would be lost.
+  std::function<bool()> Stops() const {
+    return [this] { return signal_.received() && !options_.checkpoint_path.empty(); };
   }
 
-  std::optional<HeldOutResult> Evaluate(TrainingProgress& progress) const {
-    std::optional<HeldOutResult> result = HeldOut();
-    if (result) progress.ReportHeldOut(state_.steps_done, result->figures);
-    return result;
+  // Returns nullopt if a signal has broken the evaluation off.
+  std::optional<Evaluation> Evaluate(TrainingProgress& progress) const {
+    const std::optional<HeldOutResult> held_out = task_.HeldOut(Stops());
+    if (!held_out) return std::nullopt;
+    progress.ReportEvaluation(state_.steps_done, "held-out", held_out->figures);
+    if (!task_.has_validation()) return Evaluation{*held_out, *held_out};
+    const std::optional<HeldOutResult> validation = task_.Validation(Stops());
+    if (!validation) return std::nullopt;
+    progress.ReportEvaluation(state_.steps_done, "validation", validation->figures);
+    return Evaluation{*held_out, *validation};
   }
 
   void SetResult(const std::vector<NamedParameter>& weights) {
@@ -203,7 +220,8 @@ class TrainingLoop final {
   absl::Status EvaluateBestAgain() {
     const std::vector<NamedParameter> last = CopiesOf(task_.result());
     SetResult(state_.best.weights);
-    const std::optional<HeldOutResult> result = HeldOut();
+    const std::optional<HeldOutResult> result =
+        task_.has_validation() ? task_.Validation(Stops()) : task_.HeldOut(Stops());
     if (!result) return Interrupted();
     state_.best.score = result->score;
     state_.best.loss = result->loss;
@@ -290,6 +308,10 @@ class TrainingLoop final {
       LS_RETURN_IF_ERROR(EvaluateBestAgain());
     }
     absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
+    if (state.settings[kShardsSetting] != state_.settings[kShardsSetting]) {
+      absl::FPrintF(stderr, "the run has %s shards now instead of %s; this changes only the rounding\n",
+                    state_.settings[kShardsSetting], state.settings[kShardsSetting]);
+    }
     if (const int64_t total = options_.optimizer.total_steps; !IsTimed() && state.total_steps != total) {
       absl::FPrintF(stderr, "the run has %d steps now instead of %d; the learning rate follows the new number\n", total,
                     state.total_steps);

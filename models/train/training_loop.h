@@ -56,6 +56,10 @@ class TrainingTask {
   virtual std::vector<NamedParameter> State() const { return {}; }
   // Evaluates result() on the held-out data. Returns nullopt if `stops()`, which it asks now and then, returns true.
   virtual std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const = 0;
+  // Whether a validation part of the training data chooses the weights with keep_best, not the held-out data.
+  virtual bool has_validation() const { return false; }
+  // As HeldOut, on that part. REQUIRES: has_validation().
+  virtual std::optional<HeldOutResult> Validation(absl::FunctionRef<bool()> /*stops*/) const { return std::nullopt; }
 };
 
 struct TrainingResult {
@@ -70,12 +74,12 @@ RunSettings SettingsOf(const OptimizerOptions& optimizer);
 absl::Status CheckCheckpoint(const LoopOptions& options);
 
 // Runs `task` to the last step, to the time limit or to stop_after_steps. With keep_best, task.result() then has the
-// weights of the best evaluation on the held-out data. A run that resumes from its checkpoint
-// computes the same as one that was never stopped, unless its steps are changed or limited by time. `settings` contains
-// all else that determines the weights of each step.
-// Errors: those of the checkpoint; OUT_OF_RANGE if a gradient is not finite (the last checkpoint is then unchanged);
-// CANCELLED after SIGINT or SIGTERM, once the current step is done and its checkpoint is saved. They break off an
-// evaluation, unless no checkpoint is kept; the next run makes it again.
+// weights of the best evaluation on the validation part, or else on the held-out data. A run that resumes from its
+// checkpoint computes the same as one that was never stopped, unless its steps are changed or limited by time.
+// `settings` contains all else that determines the weights of each step. Errors: those of the checkpoint; OUT_OF_RANGE
+// if a gradient is not finite (the last checkpoint is then unchanged); CANCELLED after SIGINT or SIGTERM, once the
+// current step is done and its checkpoint is saved. They break off an evaluation, unless no checkpoint is kept; the
+// next run makes it again.
 absl::StatusOr<TrainingResult> RunTrainingLoop(const LoopOptions& options, const RunSettings& settings,
                                                const ProgressUnits& units, TrainingTask& task);
 

@@ -21,8 +21,9 @@ namespace longshort::models {
 RunSettings SettingsOf(const RunOptions& options) {
   RunSettings settings = SettingsOf(options.loop.optimizer);
   settings["--batch"] = absl::StrCat(options.batch);
-  settings["--shards"] = absl::StrCat(options.shards);
+  settings[kShardsSetting] = absl::StrCat(options.shards);
   settings["--seed"] = absl::StrCat(options.seed);
+  if (options.official_weights) settings["--initial-weights"] = "official";
   settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
   return settings;
 }

@@ -21,6 +21,7 @@ struct RunOptions {
   int64_t batch = 8;   // examples or parallel streams of a step
   int64_t shards = 1;  // threads that share a batch, one core each; affects the result's rounding only
   uint64_t seed = 1;
+  bool official_weights = false;   // whether initial weights are distributed as in the family's official code
   bool bfloat16_products = false;  // matrix products and convolutions in bfloat16, in training only
   std::string output_directory;    // the model directory
 };

@@ -65,7 +65,7 @@ def drawing(curves: dict[str, dict[int, float]], axes: Axes, published: dict[str
         x, y = map(float, place(max(curve), curve[max(curve)]).split(","))
         parts.append(text(min(x + 6, WIDTH - 150), y + 18, name, f'fill="{colour}"'))
     parts.append(text(WIDTH / 2, HEIGHT - 12, f"steps of 32 {examples}", 'text-anchor="middle"'))
-    parts.append(text(LEFT, 14, f"accuracy on 2,000 test {examples}"))
+    parts.append(text(LEFT, 14, f"accuracy on the test {examples}"))
     return "\n".join([*parts, "</svg>\n"])
 
 

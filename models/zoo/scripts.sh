@@ -63,7 +63,7 @@ train_recipe() {
   for seed in $4; do
     run=$2_$3_seed_$seed
     "$programs/longshort-train" text-classifier --config="$config" --train=train.jsonl --out="$run/1" --batch=32 --group=4 --shards=2 \
-      --schedule=one-cycle --learning-rate=1e-4 --seed="$seed" "${@:5}" 2>&1 | tee --append --ignore-interrupts "$run.log"
+      --schedule=one-cycle --initial-weights=official --learning-rate=1e-4 --seed="$seed" "${@:5}" 2>&1 | tee --append --ignore-interrupts "$run.log"
   done
 }
 

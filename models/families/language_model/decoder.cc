@@ -38,11 +38,11 @@ at::Tensor DecoderLayer::KeysAndValues(const at::Tensor& rows) const {
   return key_and_value(rows).unflatten(-1, {2, rows.size(-1)});
 }
 
-at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {
+at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended, Dropout* dropout) const {
   const LayerNorm& after_attention = pre_layer_norm ? norm2 : norm1;
-  const at::Tensor middle = after_attention(input + output(attended));
+  const at::Tensor middle = after_attention(input + Dropped(dropout, output(attended)));
   const at::Tensor inner = gelu ? feed_forward_in.Gelu(middle) : at::relu(feed_forward_in(middle));
-  const at::Tensor result = middle + feed_forward_out(inner);
+  const at::Tensor result = middle + Dropped(dropout, feed_forward_out(Dropped(dropout, inner)));
   return pre_layer_norm ? result : norm2(result);
 }
 

@@ -12,6 +12,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/families/language_model/language_model_config.h"
 #include "models/ops/causal_attention/causal_attention.h"
+#include "models/ops/layers/dropout.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {
@@ -49,8 +50,8 @@ struct DecoderLayer {
   // rows [..., d] -> [..., 2, d], before DualLN.
   at::Tensor KeysAndValues(const at::Tensor& rows) const;
   // The layer's output, from the input and the output of attention, both [..., d]. The residual branch carries the
-  // normalised input, as the official model does.
-  at::Tensor Finish(const at::Tensor& input, const at::Tensor& attended) const;
+  // normalised input, as the official model does. `dropout` is that of a step of training; null: none.
+  at::Tensor Finish(const at::Tensor& input, const at::Tensor& attended, Dropout* dropout = nullptr) const;
 
   // The learned positions of this layer, for distances 0 .. W-1 and 0 .. count-1 of the tables [W, d] and [count, d].
   RelativePositions Positions(const at::Tensor& window_table, const at::Tensor& chunk_table) const;
@@ -102,7 +103,10 @@ StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch);
 
 // Reads `ids` [batch, T] int64, T a multiple of L, from the start of a segment. Replaces `memory` by the memory after
 // them.
+//   dropout  of a step of training, with a seed for each stream, in the official places: embedded rows, the window's
+//            positions, attention's and the feed-forward part's results, GELU, and the last layer's rows; null: none
 //   returns  logits [batch, T, V]
-at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory);
+at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory,
+                           Dropout* dropout = nullptr);
 
 }  // namespace longshort::models

@@ -75,7 +75,8 @@ ProjectedInput ProjectFused(const DecoderLayer& layer, const at::Tensor& hidden)
 
 // Runs one layer over hidden [batch, T, d]. Reads and then replaces `memory`.
 at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& layer,
-                        const RelativePositions& positions, const at::Tensor& hidden, LayerMemory& memory) {
+                        const RelativePositions& positions, const at::Tensor& hidden, LayerMemory& memory,
+                        Dropout* dropout) {
   const int64_t past_rows = config.window_length - 1;
   const int64_t past_vectors = config.memory_length / config.chunk_size * config.chunk_rank;
   const bool fused = CanRunHalves(hidden, layer.output, layer.feed_forward_in);
@@ -110,7 +111,9 @@ at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& l
             .window_values = last(window_values, past_rows),
             .memory_keys = last(memory_keys, past_vectors),
             .memory_values = last(memory_values, past_vectors)};
-  if (!fused || !layer.pre_layer_norm || !layer.gelu) return layer.Finish(input, attended);
+  if (!fused || !layer.pre_layer_norm || !layer.gelu || (dropout != nullptr && dropout->drops_rows())) {
+    return layer.Finish(input, attended, dropout);
+  }
   const AfterAttention finish{layer.output, layer.norm2, layer.feed_forward_in, layer.feed_forward_out,
                               /*normed_residual=*/true};
   return finish(input.flatten(0, 1), attended.flatten(0, 1)).view_as(hidden);
@@ -137,15 +140,17 @@ StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch) {
   return memory;
 }
 
-at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory) {
-  const at::Tensor window_table = decoder.WindowPositionTable();
+at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory, Dropout* dropout) {
+  at::Tensor window_table = decoder.WindowPositionTable();
+  if (dropout != nullptr) window_table = dropout->OfTable(window_table);
   const at::Tensor chunk_table = decoder.ChunkPositionTable();
-  at::Tensor hidden = decoder.Embed(ids);
+  at::Tensor hidden = Dropped(dropout, decoder.Embed(ids));
   for (size_t index = 0; index < decoder.layers.size(); ++index) {
     const DecoderLayer& layer = decoder.layers[index];
-    hidden = ForwardLayer(decoder.config, layer, layer.Positions(window_table, chunk_table), hidden, memory[index]);
+    const RelativePositions positions = layer.Positions(window_table, chunk_table);
+    hidden = ForwardLayer(decoder.config, layer, positions, hidden, memory[index], dropout);
   }
-  return decoder.Logits(hidden);
+  return decoder.Logits(Dropped(dropout, hidden));
 }
 
 }  // namespace longshort::models

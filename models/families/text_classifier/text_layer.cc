@@ -29,7 +29,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
     const at::Tensor attended = at::empty(rows.cls_queries.sizes(), rows.cls_queries.options());
     attention.AttendToRows(
         {.heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended});
-    return {Finish(hidden.cls(), attended), hidden.cls_rows};
+    return {Finish(hidden.cls(), attended, attention.dropout()), hidden.cls_rows};
   }
 
   const RowKeyValues shared = SharedVectors(rows.logits, window, shared_cls, documents, attention);
@@ -50,11 +50,11 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
     }
     attention.AttendToRows(cls);
   }
-  if (cls_only) return {Finish(hidden.cls(), attended_cls), hidden.cls_rows};
+  if (cls_only) return {Finish(hidden.cls(), attended_cls, attention.dropout()), hidden.cls_rows};
   if (value_taps.defined()) {
     attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended.tokens()});
   }
-  return {Finish(hidden.all, attended.all), hidden.cls_rows};
+  return {Finish(hidden.all, attended.all, attention.dropout()), hidden.cls_rows};
 }
 
 void TextLayer::MoveBy(TensorMove& move) {
@@ -148,7 +148,16 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValu
   return shared;
 }
 
-at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
+at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, Dropout* dropout) const {
+  if (dropout != nullptr && dropout->drops_rows()) {
+    const auto feed = [&](const at::Tensor& from) {
+      return Dropped(dropout, feed_forward.out(Dropped(dropout, feed_forward.in.Gelu(from))));
+    };
+    const at::Tensor sum = rows + Dropped(dropout, output(attended));
+    if (!norms_after) return sum + feed(norm2(sum));
+    const at::Tensor middle = norm1(sum);
+    return norm2(middle + feed(middle));
+  }
   if (CanRunHalves(rows, output, feed_forward.in)) {
     const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward.in, feed_forward.out,
                                           /*normed_residual=*/norms_after}(rows, attended);

@@ -67,7 +67,7 @@ struct TextLayer {
   //   cls     those of CLS, [documents, D], after shared_norm; undefined without CLS
   RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
-  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;
+  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, Dropout* dropout) const;
 };
 
 // --- layers for serving on CPUs, by the fused kernels of models/ops/document_layer/document_layer.h ---

@@ -76,10 +76,11 @@ at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& docum
   return output == ClassifierOutput::kLogits ? logits : at::cat({logits, of_items}, 1);
 }
 
-at::Tensor TextNetwork::Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const {
+at::Tensor TextNetwork::Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed,
+                            Dropout* dropout) const {
   DocumentTokens documents = TokensOf(*packed, word_embeddings.device());
   documents.packed = packed.get();
-  CpuItemAttention attention(std::move(packed));
+  CpuItemAttention attention(std::move(packed), dropout);
   return Run(output, documents, attention);
 }
 
@@ -143,6 +144,7 @@ HiddenRows TextNetwork::Embed(const DocumentTokens& documents) const {
 
 HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
   HiddenRows hidden = Embed(documents);
+  hidden.all = Dropped(attention.dropout(), hidden.all);
   hidden = documents.packed != nullptr && CanFuse(layers, *documents.packed)
                ? Fused(hidden, *documents.packed, cls_only)
                : LayerByLayer(std::move(hidden), documents.documents, attention, cls_only);

@@ -40,10 +40,12 @@ struct TextNetwork {
   // Returns one row for each item, or for each document if `output` has no logits: float32. `attention` attends in
   // these documents. REQUIRES: there are classes, or the output has no logits.
   at::Tensor Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const;
-  // The same with CpuItemAttention. Differentiable.
-  at::Tensor Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const;
-  at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed) const {
-    return Run(ClassifierOutput::kLogits, std::move(packed));
+  // The same with CpuItemAttention. Differentiable. `dropout` is that of a step of training, in the places of the
+  // official code for Long Range Arena; null: none.
+  at::Tensor Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed,
+                 Dropout* dropout = nullptr) const;
+  at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed, Dropout* dropout = nullptr) const {
+    return Run(ClassifierOutput::kLogits, std::move(packed), dropout);
   }
   // The multiply-adds of all matrix products and convolutions in Run. Masked tokens cause none.
   int64_t MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,8 @@
 
 namespace longshort::models {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct RowPairs {
   std::vector<int64_t> to, from;  // [pairs]
@@ -37,22 +40,52 @@ RowPairs RowsApart(const PackedDocuments& packed, int64_t distance) {
   return pairs;
 }
 
+// The number of segments, from the first on, that dropout computes at once: small ones would cost more calls of
+// LibTorch than arithmetic.
+size_t SegmentsOfBlock(absl::Span<const WindowSegment> segments) {
+  constexpr int64_t kQueries = 64;
+  size_t count = 1;
+  while (count < segments.size() && segments[count].end_query - segments.front().first_query <= kQueries) ++count;
+  return count;
+}
+
+// Marks the keys of a block that a query does not see: [queries, shared + keys].
+at::Tensor Unseen(absl::Span<const WindowSegment> block, int64_t shared) {
+  const int64_t first_query = block.front().first_query, first_key = block.front().first_key;
+  const at::Tensor unseen =
+      at::ones({block.back().end_query - first_query, shared + block.back().end_key - first_key}, at::kBool);
+  unseen.narrow(1, 0, shared).fill_(false);
+  for (const WindowSegment& segment : block) {
+    unseen.slice(0, segment.first_query - first_query, segment.end_query - first_query)
+        .slice(1, shared + segment.first_key - first_key, shared + segment.end_key - first_key)
+        .fill_(false);
+  }
+  return unseen;
+}
+
 }  // namespace
 
 at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, const at::Tensor& shared_keys,
-                                const at::Tensor& shared_values) {
+                                const at::Tensor& shared_values, Dropout* dropout) {
   if (document.rows == 0) return queries;
+  const bool drops = dropout != nullptr && dropout->drops_attention();
   const at::Tensor by_head = queries.transpose(0, 1);
   std::vector<at::Tensor> attended;
-  for (const WindowSegment& segment : document.segments) {
-    // The keys and values that the segment sees: [heads, m + keys, head_dim].
-    const auto visible = [&segment](const at::Tensor& shared, const at::Tensor& rows) {
-      return at::cat({shared, rows.slice(0, segment.first_key, segment.end_key)}).transpose(0, 1);
+  for (absl::Span<const WindowSegment> left = document.segments; !left.empty();) {
+    const absl::Span<const WindowSegment> block = left.first(drops ? SegmentsOfBlock(left) : 1);
+    left.remove_prefix(block.size());
+    const int64_t first_key = block.front().first_key, end_key = block.back().end_key;
+    // The keys and values that the block sees: [heads, m + keys, head_dim].
+    const auto visible = [&](const at::Tensor& shared, const at::Tensor& rows) {
+      return at::cat({shared, rows.slice(0, first_key, end_key)}).transpose(0, 1);
     };
-    const at::Tensor scores = at::matmul(by_head.slice(1, segment.first_query, segment.end_query),
-                                         visible(shared_keys, keys).transpose(1, 2));
-    attended.push_back(at::matmul(scores.softmax(-1), visible(shared_values, values)));
+    at::Tensor scores = at::matmul(by_head.slice(1, block.front().first_query, block.back().end_query),
+                                   visible(shared_keys, keys).transpose(1, 2));
+    if (block.size() > 1) scores = scores.masked_fill(Unseen(block, shared_keys.size(0)), -kInfinity);
+    at::Tensor probabilities = scores.softmax(-1);
+    if (drops) probabilities = dropout->OfAttention(probabilities);
+    attended.push_back(at::matmul(probabilities, visible(shared_values, values)));
   }
   return at::cat(attended, 1).transpose(0, 1);
 }
@@ -210,17 +243,20 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
 
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others) {
-  if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat) {
+                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others,
+                           Dropout* dropout) {
+  const bool drops = dropout != nullptr && dropout->drops_attention();
+  if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat && !drops) {
     return AttendFunction::apply(packed, heads, others, queries, keys, values, shared_keys, shared_values);
   }
-  return at::cat({at::empty({others, queries.size(1)}, queries.options()),
-                  AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values)});
+  return at::cat(
+      {at::empty({others, queries.size(1)}, queries.options()),
+       AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values, dropout)});
 }
 
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
-                                      const at::Tensor& shared_values) {
+                                      const at::Tensor& shared_values, Dropout* dropout) {
   const double scale = std::sqrt(static_cast<double>(heads) / static_cast<double>(queries.size(1)));
   std::vector<at::Tensor> attended;
   for (size_t i = 0; i < packed.documents.size(); ++i) {
@@ -232,7 +268,7 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
       return of_all.select(0, static_cast<int64_t>(i)).unflatten(1, {heads, -1});
     };
     attended.push_back(LongShortAttention1d(document, rows(queries) * scale, rows(keys), rows(values),
-                                            shared(shared_keys), shared(shared_values)));
+                                            shared(shared_keys), shared(shared_values), dropout));
   }
   return at::cat(attended).flatten(1);
 }

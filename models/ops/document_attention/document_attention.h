@@ -7,6 +7,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/ops/document_attention/packed_documents.h"
+#include "models/ops/layers/dropout.h"
 
 namespace longshort::models {
 
@@ -14,11 +15,12 @@ namespace longshort::models {
 //   queries                     [rows, heads, head_dim], scaled by 1/sqrt(head_dim)
 //   keys, values                [rows, heads, head_dim]: each query sees the rows that its segment names
 //   shared_keys, shared_values  [m, heads, head_dim]: m >= 0 vectors that every query sees: CLS, landmarks
+//   dropout                     of the probabilities; null: none
 //   returns                     [rows, heads, head_dim]
 // REQUIRES: every query sees at least one key.
 at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, const at::Tensor& shared_keys,
-                                const at::Tensor& shared_values);
+                                const at::Tensor& shared_values, Dropout* dropout = nullptr);
 
 // Convolves values along the positions of their document, with separate taps for each head. Masked positions count as
 // zeros and cost nothing.
@@ -31,7 +33,7 @@ at::Tensor ConvolveValues(const PackedDocuments& packed, const at::Tensor& value
 int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel);
 
 // The same for all documents of a batch, for serving and training: by a kernel on the CPU, and by the reference op on
-// other devices. Every document attends to its own rows only.
+// other devices and with dropout of the probabilities. Every document attends to its own rows only.
 //   queries, keys, values       [rows, heads * head_dim]; queries not scaled
 //   shared_keys, shared_values  [documents, m, heads * head_dim]
 //   others                      number of rows before the result, for the caller to write
@@ -39,12 +41,13 @@ int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel);
 // The gradients keep `packed` alive until they are computed.
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others = 0);
+                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others = 0,
+                           Dropout* dropout = nullptr);
 
 // The same, without others, by the reference op, one document at a time. For any device and element type.
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
-                                      const at::Tensor& shared_values);
+                                      const at::Tensor& shared_values, Dropout* dropout = nullptr);
 
 // Multiply-adds of one AttendDocuments with `shared` shared vectors: scores and weighted sums.
 int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width);

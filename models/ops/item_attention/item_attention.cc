@@ -74,7 +74,7 @@ at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
 
 at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows, int64_t others) {
   return AttendDocuments(packed_, rows.heads, rows.queries, rows.tokens.keys, rows.tokens.values, rows.shared.keys,
-                         rows.shared.values, others);
+                         rows.shared.values, others, dropout_);
 }
 
 at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,

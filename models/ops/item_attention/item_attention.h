@@ -17,6 +17,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/ops/document_attention/packed_documents.h"
 #include "models/ops/grid_attention/grid_attention.h"
+#include "models/ops/layers/dropout.h"
 #include "models/ops/layers/linear.h"
 
 namespace longshort::models {
@@ -96,17 +97,20 @@ class ItemAttention {
   virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
   // Returns the sums of each item's rows, divided by `length`: [items, d].
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
+  // The dropout of a step of training, for the layers; null: none.
+  virtual Dropout* dropout() const { return nullptr; }
 };
 
 // ItemAttention by the kernels for CPUs, and on LibTorch's ops where these have no form for the type or for
 // gradients. Differentiable. The CPU serves it, training runs it, and it is the reference of the GPU kernels.
-// Thread-safe: methods modify only their arguments.
+// Thread-safe without dropout: methods modify only their arguments.
 class CpuItemAttention final : public ItemAttention {
  public:
   // For images.
   CpuItemAttention() = default;
-  // For images and this batch of documents. Gradients keep the batch alive.
-  explicit CpuItemAttention(std::shared_ptr<const PackedDocuments> packed) : packed_(std::move(packed)) {}
+  // For images and this batch of documents. Gradients keep the batch alive. Documents have this dropout.
+  explicit CpuItemAttention(std::shared_ptr<const PackedDocuments> packed, Dropout* dropout = nullptr)
+      : packed_(std::move(packed)), dropout_(dropout) {}
 
   at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
   at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
@@ -115,9 +119,11 @@ class CpuItemAttention final : public ItemAttention {
   void AttendToRows(const OwnRowsToAttend& rows) override;
   void ConvolveValues(const RowsToConvolve& rows) override;
   at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
+  Dropout* dropout() const override { return dropout_; }
 
  private:
   std::shared_ptr<const PackedDocuments> packed_;
+  Dropout* dropout_ = nullptr;
 };
 
 // Returns the batch's tokens as tensors on `device`.

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Makes the files of Long Range Arena's Text from the archive aclImdb.tar.gz or .tar.xz of the IMDb reviews.
 
-train.jsonl and test.jsonl have 25,000 reviews each, and held_out.jsonl has the first 2,000 of the test. For the paper's
-Table 2, test_insert.jsonl has 10 random punctuation marks at 10 random places of each review of the test, and
-test_delete.jsonl has no punctuation. Needs only Python.
+train.jsonl and test.jsonl have 25,000 reviews each. For the paper's Table 2, test_insert.jsonl has 10 random
+punctuation marks at 10 random places of each review of the test, and test_delete.jsonl has no punctuation. Needs only Python.
 """
 
 import argparse
@@ -14,7 +13,6 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-HELD_OUT = 2000
 INSERTED = 10
 SEED = 2020
 
@@ -65,7 +63,6 @@ def main() -> None:
     test = reviews["test"]
     draw = random.Random(SEED)
     given.folder.mkdir(parents=True, exist_ok=True)
-    write(given.folder / "held_out.jsonl", test[:HELD_OUT])
     write(given.folder / "test_insert.jsonl", ({**row, "text": with_insertions(row["text"], draw)} for row in test))
     write(given.folder / "test_delete.jsonl", ({**row, "text": without_punctuation(row["text"])} for row in test))
     write(given.folder / "test.jsonl", test)

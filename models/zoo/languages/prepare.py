@@ -25,6 +25,7 @@ import damage
 with (Path(__file__).parent / "languages.tsv").open() as table:
     CODES = {row["label"]: row for row in csv.DictReader(table, delimiter="\t")}
 LANGUAGES = {label: row["libreoffice"] for label, row in CODES.items()}
+LENGTHS = (20, 40, 100, 1000)  # bytes of the held-out pieces
 SHORTEST, MIDDLE, LONGEST = 24, 512, 4096  # bytes of a training text: three in four are at most MIDDLE
 ENTRY = re.compile(
     r'^#: (?P<topic>[^\s:]+).*\n(?:#.*\n)*msgctxt (?:.*\n)+?msgid (?P<id>(?:".*"\n)+)msgstr (?P<text>(?:".*"\n?)+)',
@@ -62,6 +63,10 @@ def main() -> None:
     for name, change in damage.KINDS.items():
         write(given.out, f"held_out_{name}", [(label, change(text, draw)) for label, text in documents])
     write(given.out, "held_out_mixed", list(mixtures(documents, draw)))
+    draw = random.Random(3)
+    for length in LENGTHS:
+        pieces = [(label, text_of(held_out[label], length, draw)) for label, _ in documents]
+        write(given.out, f"held_out_{length}", pieces)
 
 
 def read_topics(archive: Path) -> dict[str, Topics]:

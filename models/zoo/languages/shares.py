@@ -28,6 +28,10 @@ def report(title: str, labels: list[str], answers: list[dict[str, float]]) -> No
     pairs = [label.split(" + ") for label in labels]
     right = sum(names[0] == first for (first, *_), names in zip(pairs, likeliest, strict=True))
     line = f"{title}: accuracy {right / len(labels):.4f}, {right} of {len(labels)}"
+    confident = [
+        (answer[names[0]], pair[0] == names[0]) for pair, names, answer in zip(pairs, likeliest, answers, strict=True)
+    ]
+    line += f", calibration error {calibration_error(confident):.4f}"
     if all(len(pair) == 2 for pair in pairs):
         both = sum(set(pair) == set(names) for pair, names in zip(pairs, likeliest, strict=True))
         seconds = sorted(answer[pair[1]] for pair, answer in zip(pairs, answers, strict=True))
@@ -37,6 +41,17 @@ def report(title: str, labels: list[str], answers: list[dict[str, float]]) -> No
         f"{first} as {names[0]}" for (first, *_), names in zip(pairs, likeliest, strict=True) if names[0] != first
     )
     print("  " + ", ".join(f"{confusion} {count}" for confusion, count in wrong.most_common(8)), flush=True)
+
+
+def calibration_error(answers: list[tuple[float, bool]]) -> float:
+    """The expected calibration error: the difference of mean probability and accuracy in 15 equal ranges of the
+    likeliest probability, weighted by the number of answers.
+    """
+    ranges: dict[int, list[tuple[float, bool]]] = {}
+    for probability, is_right in answers:
+        ranges.setdefault(min(int(probability * 15), 14), []).append((probability, is_right))
+    differences = (abs(sum(probability - is_right for probability, is_right in one)) for one in ranges.values())
+    return sum(differences) / len(answers)
 
 
 if __name__ == "__main__":

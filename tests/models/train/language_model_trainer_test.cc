@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -73,6 +74,46 @@ TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
   interrupted.loop.stop_after_steps = 0;
   ASSERT_TRUE(TrainLanguageModel(interrupted, text_).ok());
   EXPECT_EQ(Contents(directory_ + "/whole/model.safetensors"), Contents(directory_ + "/interrupted/model.safetensors"));
+}
+
+// The memory of each stream moves to the shard that computes the stream, and its dropout does not depend on the shard.
+TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnWithAnotherNumberOfShards) {
+  LanguageModelTrainerOptions whole_run = Options("whole", 12);
+  whole_run.dropout = {.rows = 0.1};
+  ASSERT_TRUE(TrainLanguageModel(whole_run, text_).ok());
+  LanguageModelTrainerOptions interrupted = Options("interrupted", 12);
+  interrupted.dropout = {.rows = 0.1};
+  interrupted.loop.stop_after_steps = 8;
+  ASSERT_TRUE(TrainLanguageModel(interrupted, text_).ok());
+  interrupted.loop.stop_after_steps = 0;
+  interrupted.shards = 3;
+  const absl::Status status = TrainLanguageModel(interrupted, text_);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto whole = OpenModelDirectory(directory_ + "/whole"), other = OpenModelDirectory(directory_ + "/interrupted");
+  ASSERT_TRUE(whole.ok() && other.ok());
+  const std::vector<NamedParameter> expected = TrainedWeights(whole->weights), weights = TrainedWeights(other->weights);
+  ASSERT_EQ(weights.size(), expected.size());
+  // Rounding alone; Adam turns that of a gradient near 0 into a part of a step of 2e-3.
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_LT((weights[i].value - expected[i].value).abs().max().item<double>(), 1e-3) << weights[i].name;
+  }
+}
+
+// The validation part is the text's end before the held-out part, here of other bytes than the rest.
+TEST_F(LanguageModelTrainerTest, AValidationPartIsNotTrainedOn) {
+  LanguageModelTrainerOptions options = Options("validated", 6);
+  options.validation_fraction = 0.1;
+  options.loop.keep_best = true;
+  options.loop.held_out_interval = 2;
+  testing::internal::CaptureStderr();
+  const absl::Status status = TrainLanguageModel(options, text_);
+  const std::string errors = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(status.ok()) << status;
+  const size_t tenth = text_.size() / 10;
+  EXPECT_THAT(errors, HasSubstr(absl::StrCat(" to train on, ", tenth, " to choose the best weights, ")));
+  EXPECT_THAT(errors, HasSubstr("step 2: validation "));
+  options.validation_fraction = 0.95;
+  EXPECT_EQ(TrainLanguageModel(options, text_).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(LanguageModelTrainerTest, WritesAModelThatTheServersCodeLoads) {

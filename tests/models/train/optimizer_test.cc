@@ -67,6 +67,15 @@ TEST(Optimizer, DecaysMatricesOnlyAndClearsGradients) {
   }
 }
 
+TEST(Optimizer, OneCycleDecaysAllWeights) {
+  OptimizerOptions options;
+  UseOneCycle(options);
+  options.weight_decay = 0.5;
+  const std::vector<NamedParameter> parameters = {Parameter("norm.bias", at::full({2}, 2.0), at::zeros({2}))};
+  Optimizer(options, parameters).Step(0, {.learning_rate = 0.1, .beta1 = 0.9});
+  EXPECT_LT((parameters[0].value - 1.9).abs().max().item<double>(), 1e-6) << "less 0.1 * 0.5 * 2";
+}
+
 TEST(Optimizer, ScalesLongGradientsToTheirMaximumNorm) {
   OptimizerOptions options;
   options.gradient_norm = 1;

@@ -47,7 +47,7 @@ class TextClassifierTrainerTest : public ClassifierTrainingTest {
 };
 
 TEST_F(TextClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  ExpectAStoppedRunGoesOn(*Load({.crop_tokens = 16, .masked_tokens = 0.2}));
+  ExpectAStoppedRunGoesOn(*Load({.crop_tokens = 16, .masked_tokens = 0.2, .dropout = {.rows = 0.1, .attention = 0.1}}));
 }
 
 TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
@@ -111,7 +111,39 @@ TEST_F(TextClassifierTrainerTest, TheBestWeightsOnTheHeldOutDataAreWritten) {
 }
 
 TEST_F(TextClassifierTrainerTest, ShardsChangeNothingButRounding) {
-  ExpectShardsChangeNothingButRounding(*Load({.crop_tokens = 16, .masked_tokens = 0.2}));
+  ExpectShardsChangeNothingButRounding(
+      *Load({.crop_tokens = 16, .masked_tokens = 0.2, .dropout = {.rows = 0.1, .attention = 0.1}}));
+}
+
+TEST_F(TextClassifierTrainerTest, EvaluationsOfAnyNumberOfShardsHaveTheSameFigures) {
+  const auto classifier = Load({});
+  const auto figures = [&](const std::string& name, int64_t shards) {
+    ClassifierTrainerOptions options = Options(name, 1);
+    options.loop.optimizer.peak_learning_rate = 1e-9;  // the weights are the initial ones
+    options.loop.held_out_interval = 1;
+    options.shards = shards;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(TrainClassifier(options, *classifier).ok());
+    std::string figure;
+    const std::string errors = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(RE2::PartialMatch(errors, R"(step 1: held-out (accuracy .*nats))", &figure)) << errors;
+    return figure;
+  };
+  EXPECT_EQ(figures("three", 3), figures("one", 1));
+}
+
+TEST_F(TextClassifierTrainerTest, AValidationPartIsTakenFromTheTrainingData) {
+  files_.division.validation_fraction = 0.25;
+  const auto classifier = Load({});
+  EXPECT_EQ(classifier->held_out_examples(), 12) << "the texts of --held-out";
+  EXPECT_EQ(std::ssize(classifier->TargetsOf(EvaluatedPart::kValidation)), 10) << "5 of the 20 texts of each label";
+  EXPECT_EQ(classifier->training_examples(), 30);
+  ClassifierTrainerOptions options = Options("validated", 4);
+  options.loop.keep_best = true;
+  options.loop.held_out_interval = 2;
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(TrainClassifier(options, *classifier).ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("step 2: validation accuracy"));
 }
 
 TEST_F(TextClassifierTrainerTest, RefusesACheckpointOfAnotherRun) {

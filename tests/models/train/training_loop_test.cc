@@ -17,11 +17,12 @@ namespace longshort::models::training_loop_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// After step N its only weight is -N, and the evaluation of step 4 is the best. A person presses Ctrl-C in the
-// evaluation of step `interrupted`.
+// After step N its only weight is -N, and the evaluation of step 4 is the best, that of step 6 on the validation part.
+// A person presses Ctrl-C in the evaluation of step `interrupted`.
 class CountingTask final : public TrainingTask {
  public:
-  explicit CountingTask(int64_t interrupted = 0) : interrupted_(interrupted) {}
+  explicit CountingTask(int64_t interrupted = 0, bool has_validation = false)
+      : interrupted_(interrupted), has_validation_(has_validation) {}
 
   const std::vector<NamedParameter>& parameters() const override { return parameters_; }
   double LossStep(int64_t /*step*/) override {
@@ -29,11 +30,15 @@ class CountingTask final : public TrainingTask {
     return 1;
   }
   std::optional<HeldOutResult> HeldOut(absl::FunctionRef<bool()> stops) const override {
-    const int64_t step = -std::lround(parameters_.front().value.item<double>());
+    const int64_t step = steps_of_result();
     if (step == interrupted_) std::raise(SIGINT);
     if (stops()) return std::nullopt;
     evaluated_.push_back(step);
     return HeldOutResult{.score = -std::abs(static_cast<double>(step - 4))};
+  }
+  bool has_validation() const override { return has_validation_; }
+  std::optional<HeldOutResult> Validation(absl::FunctionRef<bool()> /*stops*/) const override {
+    return HeldOutResult{.score = -std::abs(static_cast<double>(steps_of_result() - 6))};
   }
 
   const std::vector<int64_t>& evaluated() const { return evaluated_; }
@@ -41,6 +46,7 @@ class CountingTask final : public TrainingTask {
 
  private:
   const int64_t interrupted_;
+  const bool has_validation_;
   std::vector<NamedParameter> parameters_ = {{"weight", at::zeros({1}).requires_grad_()}};
   mutable std::vector<int64_t> evaluated_;
 };
@@ -57,7 +63,9 @@ class TrainingLoopTest : public ::testing::Test {
     options_.checkpoint_path = temporary_.path() + "/checkpoint";
   }
 
-  absl::StatusOr<TrainingResult> Run(CountingTask& task) const { return RunTrainingLoop(options_, {}, {}, task); }
+  absl::StatusOr<TrainingResult> Run(CountingTask& task, const RunSettings& settings = {}) const {
+    return RunTrainingLoop(options_, settings, {}, task);
+  }
 
   const TemporaryDirectory temporary_;
   LoopOptions options_;
@@ -88,6 +96,34 @@ TEST_F(TrainingLoopTest, CtrlCBreaksTheLastEvaluationOffUnlessTheRunWouldBeLost)
   const auto result = Run(unsaved);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->done);
+}
+
+TEST_F(TrainingLoopTest, AValidationPartChoosesTheWeightsAndTheHeldOutDataOnlyGiveFigures) {
+  CountingTask task(/*interrupted=*/0, /*has_validation=*/true);
+  const auto result = Run(task);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(task.steps_of_result(), 6) << "the held-out data would have chosen step 4";
+  EXPECT_EQ(result->held_out.score, -2) << "of step 6 on the held-out data";
+  options_.optimizer.total_steps = 9;
+  CountingTask resumed(/*interrupted=*/0, /*has_validation=*/true);
+  ASSERT_TRUE(Run(resumed).ok());
+  EXPECT_EQ(resumed.steps_of_result(), 6) << "a run that is lengthened compares with the same part";
+}
+
+TEST_F(TrainingLoopTest, ARunContinuesWithAnotherNumberOfShardsAndSaysSo) {
+  options_.stop_after_steps = 2;
+  CountingTask stopped;
+  ASSERT_TRUE(Run(stopped, {{"--shards", "1"}, {"--seed", "1"}}).ok());
+  options_.stop_after_steps = 0;
+  CountingTask other;
+  EXPECT_EQ(Run(other, {{"--shards", "2"}, {"--seed", "2"}}).status().code(), absl::StatusCode::kFailedPrecondition);
+  testing::internal::CaptureStderr();
+  CountingTask resumed;
+  const auto result = Run(resumed, {{"--shards", "2"}, {"--seed", "1"}});
+  const std::string errors = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(errors, HasSubstr("resuming from"));
+  EXPECT_THAT(errors, HasSubstr("the run has 2 shards now instead of 1"));
 }
 
 }  // namespace longshort::models::training_loop_test

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import itertools
 import json
+import math
 import random
 import re
 import statistics
@@ -90,7 +91,8 @@ def test_shares_count_the_likeliest_language_and_both_of_a_mixture(tmp_path: Pat
     classes = [{"label": "Danish", "probability": 0.6}, {"label": "Thai", "probability": 0.3}, {"label": "Welsh"}]
     given = json.dumps({"classification": {"classes": classes}}) + "\n"
     assert run("languages/shares.py", texts, given=given + given).stdout == (
-        "mixed: accuracy 0.5000, 1 of 2; both languages 1.0000, the second's median share 0.60\n  Thai as Danish 1\n"
+        "mixed: accuracy 0.5000, 1 of 2, calibration error 0.1000; both languages 1.0000, "
+        "the second's median share 0.60\n  Thai as Danish 1\n"
     )
 
 
@@ -204,6 +206,25 @@ def test_lra_texts_damage_inserts_ten_marks_or_deletes_all() -> None:
     assert sum(one in string.punctuation for one in damaged) == sum(one in string.punctuation for one in review) + 10
     assert len(damaged) == len(review) + 10
     assert script.without_punctuation(review) == "Its \u201cgood\u201d isnt itbr "
+
+
+def test_pathfinders_paths_stay_apart_and_each_class_has_half_of_the_images(tmp_path: Path) -> None:
+    script = load("../train/lra_pathfinder/prepare.py")
+    paths = script.scene(random.Random(1))
+    assert [len(path) for path in paths] == [script.LONG] * 2 + [script.SHORT] * script.DISTRACTORS
+    for one, other in itertools.combinations(paths, 2):
+        assert min(math.dist(a[:2], b[:2]) for a in one for b in other) >= script.APART
+    done = run("../train/lra_pathfinder/prepare.py", tmp_path, "--train=6", "--others=4")
+    assert done.returncode == 0, done.stderr
+    images = sorted(str(path.relative_to(tmp_path).parent) for path in tmp_path.glob("*/*/*.png"))
+    assert images == [
+        f"{part}/{label}"
+        for part, count in (("held_out", 2), ("test", 2), ("train", 3))
+        for label in ("apart", "joined")
+        for _ in range(count)
+    ]
+    contents = {path.read_bytes() for path in tmp_path.glob("*/*/*.png")}
+    assert len(contents) == 14, "no two are equal"
 
 
 def test_a_curve_has_each_evaluation_once_and_names_the_last_and_the_best(tmp_path: Path) -> None:
