@@ -47,10 +47,10 @@ inline absl::Status CheckChip(const GpuFacts& facts) {
 // Errors: UNIMPLEMENTED for a kernel whose blocks need more shared memory than the chip has.
 inline absl::Status CheckSharedMemory(const KernelCall& call, const GpuFacts& facts) {
   if (static_cast<int64_t>(call.shape.shared_bytes) <= facts.max_shared_bytes) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "kernel ", call.name, " needs ", call.shape.shared_bytes,
-      " bytes of shared memory for a block at this model's widths; ", facts.name, " allows ", facts.max_shared_bytes,
-      "; serve the model on another GPU or with --devices=cpu"));
+  return absl::UnimplementedError(absl::StrCat("kernel ", call.name, " needs ", call.shape.shared_bytes,
+                                               " bytes of shared memory for a block at this model's widths; ",
+                                               facts.name, " allows ", facts.max_shared_bytes,
+                                               "; serve the model on another GPU or with --devices=cpu"));
 }
 
 // The users of a piece of memory: kernels and copies only, or LibTorch calls as well (it backs a tensor).
