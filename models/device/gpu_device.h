@@ -127,7 +127,7 @@ struct CudaDeviceOptions {
   // Called around a capture, so that LibTorch's allocator reserves the graph's memory.
   std::function<void()> before_capture = [] {};
   std::function<void()> after_capture = [] {};
-  // Called if the GPU has no memory for an allocation, which is then tried once more. Must not throw.
+  // Called if the GPU has no memory for an allocation, which is then tried again, once. Must not throw.
   std::function<void()> free_cached_memory = [] {};
 };
 

@@ -97,7 +97,7 @@ class AttentionProblem final {
   }
 
   int64_t rows() const { return rows_; }
-  // As if the chip had no more for a thread block.
+  // As if this were the limit of the chip for a thread block.
   void LimitSharedBytes(int64_t bytes) { max_shared_bytes_ = bytes; }
 
   // Output [rows][heads * head_width] of DecodeAttention for these rows; NaN in the others.

@@ -55,7 +55,7 @@ TEST_F(CudaDeviceErrors, AnyErrorIsALossIfTheContextDoesNotAnswer) {
     EXPECT_EQ(device->Synchronize().code(), absl::StatusCode::kInternal);
     EXPECT_TRUE(device->has_failed()) << error;
     cuda_.sticky = cudaSuccess;
-    EXPECT_TRUE(device->has_failed()) << "for good";
+    EXPECT_TRUE(device->has_failed()) << "permanently";
   }
 }
 
