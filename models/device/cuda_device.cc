@@ -184,15 +184,14 @@ absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOption
     return absl::UnavailableError(
         absl::StrCat("there is no GPU cuda:", options.number, " here: ", cudaGetErrorString(error)));
   }
-  auto device =
-      std::make_unique<CudaDevice>(options, GpuFacts{.name = properties.name,
-                                                     .number = options.number,
-                                                     .major = properties.major,
-                                                     .minor = properties.minor,
-                                                     .multiprocessors = properties.multiProcessorCount,
-                                                     .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-                                                     .max_shared_bytes =
-                                                         static_cast<int64_t>(properties.sharedMemPerBlockOptin)});
+  auto device = std::make_unique<CudaDevice>(
+      options, GpuFacts{.name = properties.name,
+                        .number = options.number,
+                        .major = properties.major,
+                        .minor = properties.minor,
+                        .multiprocessors = properties.multiProcessorCount,
+                        .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+                        .max_shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin)});
   LS_RETURN_IF_ERROR(device->MakeStream());
   return device;
 }

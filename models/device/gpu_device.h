@@ -47,10 +47,10 @@ inline absl::Status CheckChip(const GpuFacts& facts) {
 // Errors: UNIMPLEMENTED for a kernel whose blocks need more shared memory than the chip has.
 inline absl::Status CheckSharedMemory(const KernelCall& call, const GpuFacts& facts) {
   if (static_cast<int64_t>(call.shape.shared_bytes) <= facts.max_shared_bytes) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "kernel ", call.name, " needs ", call.shape.shared_bytes,
-      " bytes of shared memory for a block at this model's widths; ", facts.name, " allows ", facts.max_shared_bytes,
-      "; serve the model on another GPU or with --devices=cpu"));
+  return absl::UnimplementedError(absl::StrCat("kernel ", call.name, " needs ", call.shape.shared_bytes,
+                                               " bytes of shared memory for a block at this model's widths; ",
+                                               facts.name, " allows ", facts.max_shared_bytes,
+                                               "; serve the model on another GPU or with --devices=cpu"));
 }
 
 // The users of a piece of memory: kernels and copies only, or LibTorch calls as well (it backs a tensor).
@@ -127,7 +127,7 @@ struct CudaDeviceOptions {
   // Called around a capture, so that LibTorch's allocator reserves the graph's memory.
   std::function<void()> before_capture = [] {};
   std::function<void()> after_capture = [] {};
-  // Called if the GPU has no memory for an allocation, which is then tried once more. Must not throw.
+  // Called if the GPU has no memory for an allocation, which is then tried again, once. Must not throw.
   std::function<void()> free_cached_memory = [] {};
 };
 

@@ -18,7 +18,10 @@ GuardedLoader MakeModelLoader(const ServerOptions& options, const models::GpuBac
     models::LoadOptions for_workers = load;
     for_workers.devices = models::DistinctDevices(workers);
     LS_ASSIGN_OR_RETURN(models::LoadedModel loaded, models::LoadModel(directory, for_workers, guard, image_limits));
-    for (const models::WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
+    for (const models::WorkerDevice& device : for_workers.devices) {
+      // A worker on a GPU runs a step of each kind when it captures its graphs, before the model is ready.
+      if (device.kind == models::DeviceKind::kCpu) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
+    }
     return loaded;
   };
 }

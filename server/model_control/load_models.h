@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,
                                                                 Logger& log);
 
-// Runs a new model before it gets requests.
+// Runs a new model on the CPU before it gets requests.
 //
 // A replica on `device` does one step of each kind: a language model reads some tokens and generates one, a classifier
 // runs one item alone and two in a batch. This loads weights into memory and initializes libraries before a worker's

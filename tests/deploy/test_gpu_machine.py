@@ -1,4 +1,4 @@
-"""deploy/install, deploy/quickstart and the build's LONGSHORT_CUDA=auto where a false nvidia-smi lists a GPU, or none."""
+"""deploy/install, deploy/quickstart and LONGSHORT_CUDA=auto where a false nvidia-smi lists a GPU, or none."""
 
 from __future__ import annotations
 
@@ -109,19 +109,17 @@ def test_other_machines_and_image_builds_get_libtorch_for_the_cpu(
         (NO_GPU, "longshort 0.1.0 (built with CUDA toolkit 13.0)", False),
     ],
 )
-def test_quickstart_serves_on_a_gpu_that_the_build_knows(
-    tmp_path: Path, gpus: str, version: str, on_gpu: bool
-) -> None:
+def test_quickstart_serves_on_a_gpu_that_the_build_knows(tmp_path: Path, gpus: str, version: str, on_gpu: bool) -> None:
     machine = Machine(tmp_path, gpus, version)
     assert "the server stopped cleanly" in machine.run("deploy/quickstart")
     assert ("--devices=cuda:0" in machine.log("server").split()) == on_gpu
     assert "--preset release" in machine.log("cmake"), "configured with the LibTorch that is installed now"
 
 
-@pytest.mark.parametrize(("gpus", "complete", "expected"), [(A_GPU, True, "ON"), (A_GPU, False, "OFF"), (NO_GPU, True, "OFF")])
-def test_auto_is_on_where_a_gpus_programs_could_start(
-    tmp_path: Path, gpus: str, complete: bool, expected: str
-) -> None:
+@pytest.mark.parametrize(
+    ("gpus", "complete", "expected"), [(A_GPU, True, "ON"), (A_GPU, False, "OFF"), (NO_GPU, True, "OFF")]
+)
+def test_auto_is_on_where_a_gpus_programs_could_start(tmp_path: Path, gpus: str, complete: bool, expected: str) -> None:
     libraries = tmp_path / SITE / "torch/lib"
     write_program(tmp_path / SITE / "torch/include/ATen/ATen.h", "")
     libraries.mkdir(parents=True)

@@ -26,14 +26,12 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kMemoryBytes = int64_t{256} << 20;
-// For a model on one GPU: the one that warms up.
-constexpr int kDevicesOfLoading = 1;
 
 struct PlannedFault {
   models::DeviceFault fault = models::DeviceFault::kError;
   int64_t calls = 0;
   bool are_replays = false;
-  int device = kDevicesOfLoading;
+  int device = 0;
 };
 
 // Nothing if the text is no fault.

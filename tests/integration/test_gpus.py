@@ -160,9 +160,9 @@ def test_after_a_failed_step_all_streams_go_on(
 def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_restarted(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    # One stream at a time on each GPU, so both have work. Loading opens a device on each to warm it up.
+    # One stream at a time on each GPU, so both have work.
     options = ("--devices=emulated:0,emulated:1", "--max-streams=2")
-    with start(repository, tmp_path, *options, fault=f"lost={GRAPHS + 3} replays@2") as gpus:
+    with start(repository, tmp_path, *options, fault=f"lost={GRAPHS + 3} replays") as gpus:
         requests = [generation(api, text) for text in ("abc", "defg", "h", "ijk", "lm", "n")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpus, request), requests))
@@ -172,8 +172,16 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_restar
         assert "drained" in gpus.log()
 
 
-# Of the device that warms up: when it is opened, and when its graphs are captured.
-@pytest.mark.parametrize("fault", ["lost=4@0", f"lost={GRAPHS - 1} replays@0"])
+def test_a_worker_is_the_only_one_that_captures_its_graphs(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    # The fault is of a second device, which no one opens.
+    with start(repository, tmp_path, "--devices=emulated:0", fault="error=0@1") as gpu:
+        assert answer(api, gpu, generation(api, "a"))
+
+
+# When the device is opened, and when its graphs are captured.
+@pytest.mark.parametrize("fault", ["lost=4", f"lost={GRAPHS - 1} replays"])
 def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_restarted(
     repository: Path, tmp_path: Path, fault: str
 ) -> None:
@@ -189,9 +197,8 @@ def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_restarted(
 
 
 def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
-    # On the device that warms up.
     with pytest.raises(AssertionError, match="injected failure of the emulated device"):
-        start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@0")
+        start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays")
 
 
 def memory_plans(server: Server, models: int) -> list[dict[str, str]]:

@@ -97,7 +97,7 @@ class AttentionProblem final {
   }
 
   int64_t rows() const { return rows_; }
-  // As if the chip had no more for a thread block.
+  // As if this were the limit of the chip for a thread block.
   void LimitSharedBytes(int64_t bytes) { max_shared_bytes_ = bytes; }
 
   // Output [rows][heads * head_width] of DecodeAttention for these rows; NaN in the others.
@@ -257,8 +257,7 @@ class AttentionProblem final {
   const Element* RowOf(const Table& table, int64_t slice, int64_t key, int head, int part) const {
     const int64_t page = FloorOf(key);
     const int64_t id = table.ids[table.first_ids[slice] + page - table.first_pages[slice]];
-    const Element* const start =
-        id < 0 ? zero_page_.data() : pages_.data() + (id - model_.first_page) * page_elements_;
+    const Element* const start = id < 0 ? zero_page_.data() : pages_.data() + (id - model_.first_page) * page_elements_;
     return start + ((2 * head + part) * kPageRows + key - page * kPageRows) * padded();
   }
   std::vector<double> ExpectedOfHead(int64_t row, int head) const {

@@ -25,9 +25,9 @@ class CudaDeviceErrors : public ::testing::Test {
     cuda_.properties.minor = 9;
     cuda_.properties.sharedMemPerBlockOptin = 99 * 1024;
     device_ = MakeCudaDevice({.free_cached_memory = [this] {
-                               ++cache_emptied_;
-                               cuda_.free_bytes += cached_bytes_;
-                             }}).value();
+                ++cache_emptied_;
+                cuda_.free_bytes += cached_bytes_;
+              }}).value();
   }
 
   FalseCuda& cuda_ = TheFalseCuda();
@@ -55,7 +55,7 @@ TEST_F(CudaDeviceErrors, AnyErrorIsALossIfTheContextDoesNotAnswer) {
     EXPECT_EQ(device->Synchronize().code(), absl::StatusCode::kInternal);
     EXPECT_TRUE(device->has_failed()) << error;
     cuda_.sticky = cudaSuccess;
-    EXPECT_TRUE(device->has_failed()) << "for good";
+    EXPECT_TRUE(device->has_failed()) << "permanently";
   }
 }
 

@@ -69,7 +69,9 @@ cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return Call("cudaFreeHost");
 }
-cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) { return Call("cudaMemcpyAsync"); }
+cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) {
+  return Call("cudaMemcpyAsync");
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return Make("cudaStreamCreateWithFlags", stream);
@@ -86,7 +88,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) 
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return Call("cudaStreamBeginCapture"); }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) { return Make("cudaStreamEndCapture", graph); }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t, unsigned long long) {  // NOLINT(google-runtime-int)
+// NOLINTNEXTLINE(google-runtime-int): CUDA's declaration
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t, unsigned long long) {
   return Make("cudaGraphInstantiate", graph);
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t) { return Call("cudaGraphDestroy"); }

@@ -2,10 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "c10/core/CPUAllocator.h"
 #include "core/cache/cache_grid.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
@@ -151,6 +154,39 @@ TEST_F(GpuBackendTest, AGpuThatIsLostIsReportedOnce) {
   }
   EXPECT_EQ(model->ReadPage(PageKind::kWindow, 0, {0, 1}).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.front()->facts().name)));
+}
+
+// LibTorch's allocator, which calls a function, once, before it allocates.
+class InterruptedAllocator final : public c10::Allocator {
+ public:
+  InterruptedAllocator() { c10::SetCPUAllocator(this, /*priority=*/2); }
+
+  std::function<void()> interruption;
+
+  c10::DataPtr allocate(size_t bytes) override {
+    if (const auto interrupt = std::exchange(interruption, nullptr)) interrupt();
+    return before_->allocate(bytes);
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override { before_->copy_data(to, from, bytes); }
+
+ private:
+  c10::Allocator* const before_ = c10::GetCPUAllocator();
+};
+
+// LibTorch throws before any call of the device reports the loss.
+TEST_F(GpuBackendTest, AGpuThatIsLostInACallOfLibTorchIsReported) {
+  const std::unique_ptr<LanguageModel> model = MakeModel();
+  const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
+  static InterruptedAllocator& allocator = *new InterruptedAllocator;
+  for (const bool is_lost : {false, true}) {
+    allocator.interruption = [&] {
+      if (is_lost) devices_.back()->FailAfter(0, DeviceFault::kLost);
+      if (is_lost) devices_.back()->Synchronize().IgnoreError();
+      throw std::runtime_error("CUDA error: unspecified launch failure");
+    };
+    EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(losses_.size(), is_lost ? 1u : 0u);
+  }
 }
 
 // Every call that finds the GPU lost reports it.

@@ -1,7 +1,9 @@
 // Repeated steps give the same bits, however a backend queues them.
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -67,6 +69,27 @@ TEST_P(RepeatedStepsTest, StepsThatComeAgainHaveTheSameBits) {
     ASSERT_EQ(first.size(), kStreams * (kTokens - kPromptTokens + 1) * model->info().vocabulary_size);
     for (int64_t round = 1; round < kRounds; ++round) EXPECT_EQ(ReadStreams(*model, needed), first) << round;
   }
+}
+
+// A capture must not take the other worker's work into its graph, nor fail because of it.
+TEST_P(RepeatedStepsTest, KeepTheirBitsWhileAnotherWorkerCapturesItsGraphs) {
+  const LanguageModelWeights weights = RandomWeightsOn(GetParam(), SmallConfig(), 7);
+  const std::unique_ptr<LanguageModel> stepping = weights.NewReplica(GetParam().device).value();
+  const std::unique_ptr<LanguageModel> capturing = weights.NewReplica(GetParam().device).value();
+  const CachePages needed = core::StreamPages::Needed(weights.info(), kTokens) * kStreams;
+  ASSERT_TRUE(stepping->AllocateCache(needed).ok());
+  const std::vector<float> expected = ReadStreams(*stepping, needed);
+  std::atomic<bool> has_captured = false;
+  std::thread other([&] {
+    for (int64_t round = 0; round < kRounds; ++round) {
+      const absl::Status status = capturing->AllocateCache(needed);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    has_captured = true;
+  });
+  while (!has_captured) EXPECT_EQ(ReadStreams(*stepping, needed), expected);
+  other.join();
+  EXPECT_EQ(ReadStreams(*capturing, needed), expected);
 }
 
 }  // namespace longshort::models::repeated_steps_test

@@ -20,22 +20,29 @@ TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBa
           }};
 }
 
-std::vector<TestedBackend> QuickBackends() {
-  std::vector<TestedBackend> backends = {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})};
+TestedGpu GpuOfTests() {
 #if defined(LONGSHORT_CUDA_GPU)
   static const auto cuda = MakeCudaBackends(std::make_shared<GpuLoss>());
-  backends.push_back(OnDevice("Cuda", {.kind = DeviceKind::kCuda}, cuda.get()));
+  return {.device = {.kind = DeviceKind::kCuda}, .gpus = cuda.get()};
+#elif defined(LONGSHORT_EMULATED_GPU)
+  static const EmulatedBackends emulated;
+  return {.device = {.kind = DeviceKind::kEmulated}, .gpus = &emulated};
+#else
+  return {};
 #endif
+}
+
+std::vector<TestedBackend> QuickBackends() {
+  std::vector<TestedBackend> backends = {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})};
+  const TestedGpu gpu = GpuOfTests();
+  if (gpu.device.kind == DeviceKind::kCuda) backends.push_back(OnDevice("Cuda", gpu.device, gpu.gpus));
   return backends;
 }
 
 std::vector<TestedBackend> SlowBackends() {
-  std::vector<TestedBackend> backends;
-#if defined(LONGSHORT_EMULATED_GPU) && !defined(LONGSHORT_CUDA_GPU)
-  static const EmulatedBackends emulated;
-  backends.push_back(OnDevice("EmulatedGpu", {.kind = DeviceKind::kEmulated}, &emulated));
-#endif
-  return backends;
+  const TestedGpu gpu = GpuOfTests();
+  if (gpu.device.kind != DeviceKind::kEmulated) return {};
+  return {OnDevice("EmulatedGpu", gpu.device, gpu.gpus)};
 }
 
 std::vector<TestedBackend> TestedBackends() {

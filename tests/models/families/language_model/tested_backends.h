@@ -32,6 +32,13 @@ std::vector<TestedBackend> TestedBackends();
 std::vector<TestedBackend> QuickBackends();
 std::vector<TestedBackend> SlowBackends();
 
+// The GPU of this program's tests: a chip in builds with CUDA, else the emulated one.
+struct TestedGpu {
+  WorkerDevice device;
+  const GpuBackends* gpus = nullptr;  // null: there is none
+};
+TestedGpu GpuOfTests();
+
 inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }
 inline std::string NameOf(const auto& info) { return info.param.name; }
 
