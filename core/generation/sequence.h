@@ -4,6 +4,7 @@
 // the sequence first reads those tokens again to restore their rows, without the job.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -43,6 +44,10 @@ class Sequence {
 
   // How many of the first `wanted` unread tokens one slice may have, given the cache pages; at least 1.
   int64_t MaxTokens(int64_t wanted) const { return cached_->MaxTokens(wanted); }
+  // How many of the first `count` unread tokens need at most `logit_rows` rows of logits.
+  int64_t TokensWithLogits(int64_t count, int64_t logit_rows) const {
+    return catching_up() ? count : count - std::max<int64_t>(0, job_->LogitRows(count) - logit_rows);
+  }
   // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MaxTokens(count).
   // Errors: INTERNAL if the cache has fewer pages than it promised.
   absl::StatusOr<models::Slice> NextSlice(int64_t count);

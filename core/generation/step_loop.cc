@@ -44,7 +44,7 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
       options_(options),
       streams_of_any_length_(std::min(options.max_streams, StreamsThatFit(model.info(), capacity))),
       cache_(std::move(cache)),
-      planner_(options.steps, model.info().chunk_size) {
+      planner_(options.steps, model.info().chunk_size, model.info().step_limits) {
   running_.reserve(options.max_streams);
   queue_.OnWorkerStarted(Taker());
   states_.Set(options_.worker, state());
@@ -274,23 +274,30 @@ void StepLoop::Step() {
   if (running_.empty()) return;
   PlanPieces();
   slices_.clear();
+  // Documents need logits of each row, as many as the others leave.
+  int64_t max_prompt_logits = model_.info().step_limits.logit_rows - planner_.planned().rows.decoding;
   int64_t rows = 0, logit_rows = 0;
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     Sequence& sequence = *running_[planned_[k]];
     // Sequences before it may have taken pages that were free when the step was planned.
     planner_.Shorten(k, sequence.MaxTokens(pieces_[k]));
+    if (!sequence.decoding()) planner_.Shorten(k, sequence.TokensWithLogits(pieces_[k], max_prompt_logits));
+    if (pieces_[k] == 0) continue;
     absl::StatusOr<models::Slice> slice = sequence.NextSlice(pieces_[k]);
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
     rows += pieces_[k];
     logit_rows += slice->logit_rows;
+    if (!sequence.decoding()) max_prompt_logits -= slice->logit_rows;
   }
   step_begun_ = clock_.Now();
   const absl::StatusOr<models::StepResult> result =
       health_.RunModel("the model's step", &models::StepResult::logits, logit_rows * model_.info().vocabulary_size,
                        [this] { return model_.Step(slices_); });
-  const absl::Duration step = clock_.Now() - step_begun_;
+  // Of a device, its own time: the worker may have done something else meanwhile.
+  const absl::Duration step =
+      result.ok() ? result->device_time.value_or(clock_.Now() - step_begun_) : clock_.Now() - step_begun_;
   states_.observer().OnStep(step, rows);
   RecordStep(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
@@ -298,7 +305,7 @@ void StepLoop::Step() {
 }
 
 void StepLoop::RecordStep(absl::Duration step, bool failed) {
-  planner_.OnStep(step, failed);
+  planner_.OnStep(planner_.planned(), step, failed);
   queue_.SetSteps(options_.worker, planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];

@@ -75,15 +75,23 @@ GpuStep MakeGpuStep(const StepPlan& plan) {
   return step;
 }
 
+StepShape LargestShape(const LanguageModelConfig& config, int64_t rows) {
+  // Slices of one token have the most ids per row; 64 more tokens need one more page in each table. Sequences that
+  // decode together may end their chunks in the same step.
+  return {.rows = rows,
+          .full_chunks = rows,
+          .vectors = rows * config.chunk_rank,
+          .page_ids = rows * PageIdsOfSlice(config),
+          .single_rows = rows};
+}
+
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows) {
   std::vector<StepShape> shapes;
   for (const int64_t rows : kStepRowBuckets) {
     if (rows > max_rows) break;
-    // Slices of one token have the most ids per row; 64 more tokens need one more page in each table.
-    StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
-    shapes.push_back(shape);
-    shape.full_chunks = rows;  // sequences that decode together may end their chunks in the same step
-    shape.vectors = shape.full_chunks * config.chunk_rank;
+    StepShape shape = LargestShape(config, rows);
+    StepShape& unfinished = shapes.emplace_back(shape);
+    unfinished.full_chunks = unfinished.vectors = 0;
     shapes.push_back(shape);
     if (rows < kMinTileRows) continue;
     shape.single_rows = 0;

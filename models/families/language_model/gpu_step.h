@@ -45,6 +45,9 @@ struct StepShape {
 //   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows);
 
+// A shape that any step of up to `rows` rows fits, except for its tiles.
+StepShape LargestShape(const LanguageModelConfig& config, int64_t rows);
+
 // Divides the rows of a step for each kind of shape: those that attend one by one, and those that attend in tiles.
 class StepTiles final {
  public:
