@@ -123,7 +123,8 @@ TEST_F(StepsOnGpu, ThePlannerLearnsTheDevicesTime) {
 
 TEST_F(StepsOnGpu, AStepWithoutLogitsReportsItsOwnFailure) {
   for (const int64_t max_graph_rows : {0, 64}) {
-    observer_ = {};
+    observer_.failures.clear();
+    observer_.steps.clear();
     Serve({.max_streams = 2, .steps = {.max_rows = 32}}, max_graph_rows);
     const auto listener = Generate(64, 1);
     if (max_graph_rows > 0) {
