@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "models/model_weights.h"
 
@@ -37,11 +40,18 @@ struct CachePages {
   }
 };
 
-// The page format of a model on one device.
+// The largest step that a device has memory for.
+struct StepLimits {
+  int64_t rows = 512;
+  int64_t logit_rows = 512;
+};
+
+// The page format of a model on one device, and the sizes of its steps there.
 struct PageFormat {
   int64_t rows_per_page = 0;    // P: tokens in a window page, and compressed vectors in a segment page
   CachePages page_bytes = {};   // bytes of one page of each kind
   int64_t workspace_bytes = 0;  // device memory per worker, in addition to weights and pages
+  StepLimits step_limits = {};
   // Identifies the byte layout of pages, as a short text. Models with equal layouts, fingerprints, M and L can read
   // each other's pages.
   std::string cache_layout = {};
@@ -124,9 +134,12 @@ struct StepCounts {
 };
 
 struct StepResult {
-  // [sum of logit_rows over the slices, V], slices in order. Owned by the model, valid until its next Step.
+  // [sum of logit_rows over the slices, V], slices in order. Owned by the model, valid until its next Step, or until
+  // the second BeginStep after this one's.
   absl::Span<const float> logits;
   StepCounts counts;
+  // How long the device worked on the step, by its own clock; nullopt if the host did the work.
+  std::optional<absl::Duration> device_time = std::nullopt;
 };
 
 // The autoregressive model. It has no cache until AllocateCache. Thread: one at a time; a worker owns its replica.
@@ -151,6 +164,16 @@ class LanguageModel {
   // tokens, the vectors of chunks that they finish, their open chunks); all other rows are unchanged.
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 
+  // Step in two parts, for a device that works while the caller does something else: FinishStep waits for the first
+  // step that has begun and is not finished. REQUIRES: fewer than steps_at_once() steps have begun; `slices` need not
+  // stay valid after BeginStep. Errors: those of Step; the step has ended after an error of either part.
+  virtual absl::Status BeginStep(absl::Span<const Slice> slices) {
+    begun_ = Step(slices);
+    return begun_.status();
+  }
+  virtual absl::StatusOr<StepResult> FinishStep() { return std::move(begun_); }
+  virtual int64_t steps_at_once() const { return 1; }
+
   // Releases resources that only a step needs, while the worker is idle. The next step acquires them again.
   virtual void Rest() {}
 
@@ -163,6 +186,9 @@ class LanguageModel {
   virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const = 0;
   // Errors: as CopyPage, and INVALID_ARGUMENT if `bytes` does not have the size of a page.
   virtual absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) = 0;
+
+ private:
+  absl::StatusOr<StepResult> begun_ = StepResult();
 };
 
 using LanguageModelWeights = ModelWeights<LanguageModel, LanguageModelInfo>;

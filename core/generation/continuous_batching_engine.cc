@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "absl/numeric/int128.h"
@@ -32,6 +33,11 @@ absl::Status CheckWorkers(absl::Span<const models::WorkerDevice> workers) {
       absl::StrCat(count, " of ", workers.size(), " workers set memory_bytes; all or none must"));
 }
 
+// A GPU's worker shares the processor with those of other GPUs and with the calls.
+int64_t SamplingThreads() {
+  return std::clamp<int64_t>(static_cast<int64_t>(std::thread::hardware_concurrency()) / 4, 0, 3);
+}
+
 // Each worker's part of the engine's resources. REQUIRES: CheckWorkers is OK.
 std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
   const auto workers = static_cast<int64_t>(options.workers.size());
@@ -43,6 +49,7 @@ std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchin
     worker.device = device;
     worker.step_loop = options.step_loop;
     worker.step_loop.worker = static_cast<int>(all.size()) - 1;
+    if (device.kind != models::DeviceKind::kCpu) worker.step_loop.sampling_threads = SamplingThreads();
     if (memory_bytes > 0) {
       worker.step_loop.max_streams = PartOf(options.step_loop.max_streams, device.memory_bytes, memory_bytes);
       worker.step_loop.cache_bytes = device.memory_bytes;

@@ -41,15 +41,6 @@ absl::StatusOr<models::Slice> Sequence::NextSlice(int64_t count) {
   return slice;
 }
 
-absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
-  const bool for_rows_only = catching_up();
-  cached_->OnRead(Unread().first(count));
-  if (for_rows_only) return absl::OkStatus();
-  absl::Status status = job_->OnRead(count, logits, now);
-  if (!status.ok()) cached_->Withdraw();  // rows that gave unusable logits must not be shared
-  return status;
-}
-
 bool Sequence::MoveToSessionEnd() {
   // The next call reads the last token, because its logits were not needed.
   const int64_t end = job_->SessionTokens() - 1;

@@ -4,6 +4,7 @@
 // the sequence first reads those tokens again to restore their rows, without the job.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -38,16 +39,30 @@ class Sequence {
   // Whether the only unread token is a sampled one.
   bool decoding() const { return !catching_up() && job_->decoding(); }
 
+  // Whether a step that has begun reads some of them. Until it ends, the sequence must not change.
+  bool in_step() const { return in_step_; }
+  void set_in_step(bool in_step) { in_step_ = in_step; }
+
   // Skips tokens that other sequences have read meanwhile. Errors: as PagedCache::SkipRead.
   absl::Status SkipRead(PagedCache& cache);
 
   // How many of the first `wanted` unread tokens one slice may have, given the cache pages; at least 1.
   int64_t MaxTokens(int64_t wanted) const { return cached_->MaxTokens(wanted); }
+  // How many of the first `count` unread tokens need at most `logit_rows` rows of logits.
+  int64_t TokensWithLogits(int64_t count, int64_t logit_rows) const {
+    return catching_up() ? count : count - std::max<int64_t>(0, job_->LogitRows(count) - logit_rows);
+  }
   // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MaxTokens(count).
   // Errors: INTERNAL if the cache has fewer pages than it promised.
   absl::StatusOr<models::Slice> NextSlice(int64_t count);
-  // The slice was run: passes the logits to the job. Errors: as Job::OnRead.
-  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now);
+  // The slice was run. First the cache has its rows, then the job gets the logits, unless the rows were only restored.
+  // The job's part may run on another thread, beside those of other sequences. Errors: as Job::OnRead.
+  void OnRowsRead(int64_t count) { cached_->OnRead(Unread().first(count)); }
+  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
+    return job_->OnRead(count, logits, now);
+  }
+  // The rows gave unusable logits, so they must not be shared.
+  void WithdrawRows() { cached_->Withdraw(); }
 
   // Moves the cache to the position where the session continues, if it can. REQUIRES: the job is complete.
   bool MoveToSessionEnd();
@@ -56,6 +71,7 @@ class Sequence {
   std::unique_ptr<Job> job_;
   std::unique_ptr<CachedSequence> cached_;
   int64_t unread_when_begun_ = 0;
+  bool in_step_ = false;
 };
 
 // Where a job's sequence begins in a worker's cache: at the first possible one of these positions:

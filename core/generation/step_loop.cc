@@ -1,6 +1,7 @@
 #include "core/generation/step_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -32,7 +33,11 @@ absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(models::LanguageModel
   LS_RETURN_IF_ERROR(CheckOptions(options));
   LS_ASSIGN_OR_RETURN(const models::CachePages capacity, CacheFor(model.info(), options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
-  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, states, options, capacity, std::move(cache)));
+  std::unique_ptr<StepLoop> loop(new StepLoop(model, queue, clock, states, options, capacity, std::move(cache)));
+  if (options.sampling_threads > 0) {
+    LS_ASSIGN_OR_RETURN(loop->helpers_, HelperThreads::Create(options.sampling_threads));
+  }
+  return loop;
 }
 
 StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states,
@@ -44,7 +49,7 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
       options_(options),
       streams_of_any_length_(std::min(options.max_streams, StreamsThatFit(model.info(), capacity))),
       cache_(std::move(cache)),
-      planner_(options.steps, model.info().chunk_size) {
+      planner_(options.steps, model.info().chunk_size, model.info().step_limits) {
   running_.reserve(options.max_streams);
   queue_.OnWorkerStarted(Taker());
   states_.Set(options_.worker, state());
@@ -87,6 +92,7 @@ void StepLoop::EndAbandoned() {
     ended_.push_back({std::move(job), std::move(why)});
   }
   for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence->in_step()) continue;
     absl::Status why = sequence->job().CheckNotAbandoned(now);
     if (!why.ok()) End(std::move(sequence), std::move(why));
   }
@@ -96,7 +102,7 @@ void StepLoop::EndAbandoned() {
 void StepLoop::ParkPaused() {
   std::vector<std::unique_ptr<Job>> paused;
   for (std::unique_ptr<Sequence>& sequence : running_) {
-    if (sequence->job().paused()) paused.push_back(Park(std::move(sequence)));
+    if (sequence->job().paused() && !sequence->in_step()) paused.push_back(Park(std::move(sequence)));
   }
   if (paused.empty()) return;
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
@@ -145,7 +151,7 @@ bool StepLoop::Displace(const PromptsAhead& prompts) {
       Taker(), [&](const Job& next) { return Decide(next, prompts); }, jobs,
       [&](const Job& next) { TokensToRead(next); });
   const auto position = std::find(jobs.begin(), jobs.end(), displaced);
-  if (position == jobs.end()) return false;
+  if (position == jobs.end() || running_[position - jobs.begin()]->in_step()) return false;
   const RequestQueue::Taker taker = Taker();
   const auto sequence = running_.begin() + (position - jobs.begin());
   std::unique_ptr<Job> job = Park(std::move(*sequence));
@@ -244,66 +250,149 @@ void StepLoop::KeepSession(Sequence& sequence) {
   job.resources.session->Commit(std::move(state));
 }
 
-void StepLoop::PlanPieces() {
+int64_t StepLoop::DecodingSequences() const {
+  return std::count_if(running_.begin(), running_.end(), [](const auto& sequence) { return sequence->decoding(); });
+}
+
+bool StepLoop::DividesStreams() const {
+  const StepCost& cost = planner_.cost();
+  return model_.steps_at_once() > 1 && cost.known() && sampling_ * DecodingSequences() > cost.fixed();
+}
+
+bool StepLoop::MayBegin() const {
+  return begun_.empty() || (static_cast<int64_t>(begun_.size()) < model_.steps_at_once() &&
+                            (DividesStreams() || DecodingSequences() == 0));
+}
+
+bool StepLoop::PlanPieces() {
   planned_.clear();
   for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
   const auto suspect = std::find_if(running_.begin(), running_.end(), [](const auto& sequence) {
     return sequence->job().steps.failures.suspect() && !sequence->catching_up();
   });
-  if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
-
+  if (suspect != running_.end()) {
+    if (!begun_.empty()) return false;  // it runs alone
+    planned_ = {static_cast<size_t>(suspect - running_.begin())};
+  }
+  int64_t decoding_left = DividesStreams() ? (DecodingSequences() + 1) / 2 : std::numeric_limits<int64_t>::max();
+  bool any = false;
   candidates_.clear();
   for (const size_t i : planned_) {
     Sequence& sequence = *running_[i];
+    const bool takes_part = !sequence.in_step() && (!sequence.decoding() || decoding_left-- > 0);
     const auto unread = static_cast<int64_t>(sequence.Unread().size());
     candidates_.push_back({.id = sequence.job().entry.number(),
                            .attributes = &sequence.job().entry.attributes(),
                            .decoding = sequence.decoding(),
                            .position = sequence.position(),
                            .unread = unread,
-                           .max_tokens = sequence.MaxTokens(unread)});
+                           .max_tokens = sequence.MaxTokens(unread),
+                           .in_other_step = !takes_part});
+    any |= takes_part;
   }
-  pieces_ = planner_.Plan(candidates_);
+  if (any) pieces_ = planner_.Plan(candidates_);
+  return any;
 }
 
 void StepLoop::Step() {
+  const bool begun = MayBegin() && BeginStep();
+  // The device is busy; perhaps another step can begin.
+  if (begun && static_cast<int64_t>(begun_.size()) < model_.steps_at_once()) return;
+  if (!begun_.empty()) FinishStep();
+}
+
+bool StepLoop::BeginStep() {
   for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence->in_step()) continue;
     if (absl::Status skipped = sequence->SkipRead(*cache_); !skipped.ok()) End(std::move(sequence), std::move(skipped));
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
-  if (running_.empty()) return;
-  PlanPieces();
+  if (!PlanPieces()) return false;
+  BegunStep step;
   slices_.clear();
-  int64_t rows = 0, logit_rows = 0;
+  // Documents need logits of each row, as many as the others leave.
+  int64_t max_prompt_logits = model_.info().step_limits.logit_rows - planner_.planned().rows.decoding;
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     Sequence& sequence = *running_[planned_[k]];
     // Sequences before it may have taken pages that were free when the step was planned.
     planner_.Shorten(k, sequence.MaxTokens(pieces_[k]));
+    if (!sequence.decoding()) planner_.Shorten(k, sequence.TokensWithLogits(pieces_[k], max_prompt_logits));
+    if (pieces_[k] == 0) continue;
     absl::StatusOr<models::Slice> slice = sequence.NextSlice(pieces_[k]);
-    if (!slice.ok()) return EndRunning(slice.status());
+    if (!slice.ok()) {
+      EndRunning(slice.status());
+      return false;
+    }
     slices_.push_back(*slice);
-    rows += pieces_[k];
-    logit_rows += slice->logit_rows;
+    step.parts.push_back(
+        {.sequence = &sequence, .candidate = k, .tokens = pieces_[k], .logit_rows = slice->logit_rows});
+    step.rows += pieces_[k];
+    step.logit_rows += slice->logit_rows;
+    if (!sequence.decoding()) max_prompt_logits -= slice->logit_rows;
   }
-  step_begun_ = clock_.Now();
-  const absl::StatusOr<models::StepResult> result =
-      health_.RunModel("the model's step", &models::StepResult::logits, logit_rows * model_.info().vocabulary_size,
-                       [this] { return model_.Step(slices_); });
-  const absl::Duration step = clock_.Now() - step_begun_;
-  states_.observer().OnStep(step, rows);
-  RecordStep(step, !result.ok());
-  if (!result.ok()) return Recover(result.status());
-  Deliver(result->logits);
+  step.planned = planner_.planned();
+  step.begun = clock_.Now();
+  if (model_.steps_at_once() > 1) {  // otherwise FinishStep runs it
+    const absl::Status status = health_.RunModel("the model's step", [this] { return model_.BeginStep(slices_); });
+    if (!status.ok()) {
+      const absl::Duration time = clock_.Now() - step.begun;
+      EndStep(std::move(step), status, time);
+      return false;
+    }
+  }
+  for (const Part& part : step.parts) part.sequence->set_in_step(true);
+  begun_.push_back(std::move(step));
+  return true;
 }
 
-void StepLoop::RecordStep(absl::Duration step, bool failed) {
-  planner_.OnStep(step, failed);
+void StepLoop::FinishStep() {
+  BegunStep step = std::move(begun_.front());
+  begun_.pop_front();
+  for (const Part& part : step.parts) part.sequence->set_in_step(false);
+  const absl::StatusOr<models::StepResult> result =
+      health_.RunModel("the model's step", &models::StepResult::logits, step.logit_rows * model_.info().vocabulary_size,
+                       [this] { return model_.steps_at_once() > 1 ? model_.FinishStep() : model_.Step(slices_); });
+  // The device's own time does not include what the worker did meanwhile.
+  absl::Duration time = clock_.Now() - step.begun;
+  if (result.ok()) time = result->device_time.value_or(time);
+  EndStep(std::move(step), result, time);
+}
+
+void StepLoop::EndStep(BegunStep step, const absl::StatusOr<models::StepResult>& result, absl::Duration time) {
+  states_.observer().OnStep(time, step.rows);
+  RecordStep(step, time, !result.ok());
+  if (!result.ok()) return Recover(step, result.status());
+  const absl::Time begun = clock_.Now();
+  Deliver(step, result->logits);
+  if (step.logit_rows > 0) sampling_ = (3 * sampling_ + (clock_.Now() - begun) / step.logit_rows) / 4;
+}
+
+void StepLoop::DropSteps() {
+  for (; !begun_.empty(); begun_.pop_front()) {
+    if (model_.steps_at_once() > 1) {
+      health_.RunModel("the model's step", [this] { return model_.FinishStep().status(); }).IgnoreError();
+    }
+    for (const Part& part : begun_.front().parts) part.sequence->set_in_step(false);
+  }
+}
+
+void StepLoop::ForParts(BegunStep& step, absl::FunctionRef<void(std::unique_ptr<Sequence>&, const Part&)> use) {
+  auto part = step.parts.begin();
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (part == step.parts.end()) break;
+    if (sequence.get() == part->sequence) use(sequence, *part++);
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+}
+
+void StepLoop::RecordStep(const BegunStep& step, absl::Duration time, bool failed) {
+  planner_.OnStep(step.planned, time, failed);
   queue_.SetSteps(options_.worker, planner_.cost(), options_.max_streams);
-  for (size_t k = 0; k < planned_.size(); ++k) {
-    Sequence& sequence = *running_[planned_[k]];
+  for (const Part& part : step.parts) {
+    Sequence& sequence = *part.sequence;
     StepRecord& record = sequence.job().steps;
-    const absl::Duration share = planner_.ShareOf(k);
+    const absl::Duration share = planner_.ShareOf(part.candidate);
     if (failed || sequence.catching_up()) {
       record.overhead += share;
     } else {
@@ -313,14 +402,12 @@ void StepLoop::RecordStep(absl::Duration step, bool failed) {
   }
 }
 
-void StepLoop::Recover(const absl::Status& failure) {
+void StepLoop::Recover(BegunStep& step, const absl::Status& failure) {
   states_.observer().OnFailure(failure);
   health_.OnFailure(queue_.IsOnProbation(options_.worker));
-  const bool alone = slices_.size() == 1;
+  const bool alone = step.parts.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
-  for (size_t k = 0; k < planned_.size(); ++k) {
-    if (pieces_[k] == 0) continue;
-    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
+  ForParts(step, [&](std::unique_ptr<Sequence>& sequence, const Part&) {
     sequence->job().steps.failures.OnFailure(alone);
     if (sequence->job().steps.failures.exhausted()) {
       End(std::move(sequence), failure);
@@ -328,13 +415,13 @@ void StepLoop::Recover(const absl::Status& failure) {
       again.push_back(sequence->TakeJob());
       sequence = nullptr;  // the rows of this step are undefined; earlier ones can be found
     }
-  }
-  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  });
   for (std::unique_ptr<Job>& job : again) Enter(std::move(job));
   if (broken()) ReturnRunning();
 }
 
 void StepLoop::ReturnRunning() {
+  DropSteps();
   std::vector<std::unique_ptr<Job>> jobs;
   jobs.reserve(running_.size());
   for (std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(sequence->TakeJob());
@@ -342,28 +429,43 @@ void StepLoop::ReturnRunning() {
   queue_.Return(std::move(jobs));
 }
 
-void StepLoop::Deliver(absl::Span<const float> logits) {
+void StepLoop::Deliver(BegunStep& step, absl::Span<const float> logits) {
   const absl::Time now = clock_.Now();
   // Reading tokens again that passed before does not show that the model has recovered.
   bool read_something_new = false;
-  auto slice = slices_.begin();
-  for (size_t k = 0; k < planned_.size(); ++k) {
-    if (pieces_[k] == 0) continue;
-    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
-    const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
-    if (!sequence->catching_up()) {
-      sequence->job().steps.failures.OnSuccess(/*alone=*/slices_.size() == 1);
-      read_something_new = true;
+  std::vector<Sampling> samplings;
+  for (const Part& part : step.parts) {
+    Sequence& sequence = *part.sequence;
+    if (RequestTimes& times = sequence.job().times; times.prefilled == absl::InfiniteFuture()) {
+      times.prompt_pieces.Add({.begin = step.begun, .end = now, .tokens = part.tokens, .steps = 1});
     }
-    if (RequestTimes& times = sequence->job().times; times.prefilled == absl::InfiniteFuture()) {
-      times.prompt_pieces.Add({.begin = step_begun_, .end = now, .tokens = pieces_[k], .steps = 1});
-    }
-    absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
+    const bool only_restored = sequence.catching_up();
+    sequence.OnRowsRead(part.tokens);
+    const int64_t count = part.logit_rows * model_.info().vocabulary_size;
+    samplings.push_back({.logits = logits.first(count), .only_restored = only_restored, .status = absl::OkStatus()});
     logits.remove_prefix(count);
+    if (only_restored) continue;
+    sequence.job().steps.failures.OnSuccess(/*alone=*/step.parts.size() == 1);
+    read_something_new = true;
+  }
+  const auto sample = [&](int64_t i) {
+    Sampling& sampling = samplings[i];
+    if (sampling.only_restored) return;
+    sampling.status = step.parts[i].sequence->OnRead(step.parts[i].tokens, sampling.logits, now);
+  };
+  const auto count = static_cast<int64_t>(samplings.size());
+  if (helpers_ != nullptr) {
+    helpers_->ForEach(count, sample);
+  } else {
+    for (int64_t i = 0; i < count; ++i) sample(i);
+  }
+  auto sampling = samplings.begin();
+  ForParts(step, [&](std::unique_ptr<Sequence>& sequence, const Part&) {
+    absl::Status status = std::move((sampling++)->status);
+    if (!status.ok()) sequence->WithdrawRows();
     if (status.ok() && sequence->job().complete()) KeepSession(*sequence);
     if (!status.ok() || sequence->job().complete()) End(std::move(sequence), std::move(status));
-  }
-  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  });
   if (!read_something_new) return;
   health_.OnSuccess();
   queue_.OnModelPassed(options_.worker);
@@ -374,6 +476,7 @@ void StepLoop::End(std::unique_ptr<Sequence> sequence, absl::Status status) {
 }
 
 void StepLoop::EndRunning(const absl::Status& status) {
+  DropSteps();
   for (std::unique_ptr<Sequence>& sequence : running_) End(std::move(sequence), status);
   running_.clear();
 }

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "core/cache/paged_cache.h"
+#include "core/generation/helper_threads.h"
 #include "core/generation/request_queue.h"
 #include "core/generation/sequence.h"
 #include "core/generation/worker_states.h"
@@ -37,6 +42,15 @@ namespace longshort::core {
 // (core/schedule/step_planner.h). So requests join and leave at every step. A request leaves when its client does not
 // read. Its pages are parked, and it waits in the queue until the client reads again.
 //
+// A device that runs steps while the worker does something else (models::LanguageModel::BeginStep) gets the next step
+// before the tokens of the last one are sampled. The next step has the requests that do not wait for a token:
+//
+//   device   | step 1: half of the streams | step 2: the other half | step 3: the first half | ...
+//   worker                                 | samples for step 1     | samples for step 2     | ...
+//
+// Each step reads all weights, so the streams are divided only if sampling for all of them takes longer than that.
+// Otherwise steps overlap only while no request decodes.
+//
 // Failures (core/schedule/failure_policy.h):
 // - When a step fails, its requests that have failed too often end with INTERNAL. Each other request enters the cache
 //   again, reads the tokens that the cache does not have, and continues.
@@ -59,6 +73,8 @@ class StepLoop {
     // Size of the cache, divided as core/cache/cache_grid.h says; its memory is committed as it is used. 0: the size
     // that max_streams sequences of any length need.
     int64_t cache_bytes = 0;
+    // Threads that sample, besides the worker's own: for a device that does not need the processor's threads.
+    int64_t sampling_threads = 0;
   };
 
   // The size of the cache for a model with these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
@@ -122,17 +138,55 @@ class StepLoop {
   void Enter(std::unique_ptr<Job> job);
   // The session of a complete job continues from here; its pages are parked if possible.
   void KeepSession(Sequence& sequence);
-  // Decides how many tokens each sequence reads in this step.
-  void PlanPieces();
+  // A sequence's part of a step that has begun.
+  struct Part {
+    Sequence* sequence = nullptr;
+    size_t candidate = 0;  // of the planner
+    int64_t tokens = 0;
+    int64_t logit_rows = 0;
+  };
+  // What becomes of a part's logits.
+  struct Sampling {
+    absl::Span<const float> logits;
+    bool only_restored = false;  // the rows' tokens had been read before
+    absl::Status status;
+  };
+  struct BegunStep {
+    StepPlanner::PlannedStep planned;
+    std::vector<Part> parts;  // in the order of running_, which has all of their sequences
+    int64_t rows = 0;
+    int64_t logit_rows = 0;
+    absl::Time begun;
+  };
+
+  // Begins a step or finishes the oldest one that has begun, so that the device always has the next one.
   void Step();
+  // Whether a step may begin now, beside those that have.
+  bool MayBegin() const;
+  // Decides how many tokens each sequence reads in the next step. Returns whether any may read.
+  bool PlanPieces();
+  // Begins a step of the sequences that are in none. Returns whether it did.
+  bool BeginStep();
+  // Waits for the oldest step.
+  void FinishStep();
+  // A step ended; `time` is what it took.
+  void EndStep(BegunStep step, const absl::StatusOr<models::StepResult>& result, absl::Duration time);
+  // Waits for all steps that have begun, and drops their results.
+  void DropSteps();
+  // Calls `use` with the owner of each part's sequence, and the part. `use` may move the sequence away; then it is no
+  // longer running.
+  void ForParts(BegunStep& step, absl::FunctionRef<void(std::unique_ptr<Sequence>&, const Part&)> use);
   // Reports the time of a step to the planner, the estimates, and the jobs that took part.
-  void RecordStep(absl::Duration step, bool failed);
+  void RecordStep(const BegunStep& step, absl::Duration time, bool failed);
   // After a failed step: its jobs enter the cache again, return to the queue, or end.
-  void Recover(const absl::Status& failure);
+  void Recover(BegunStep& step, const absl::Status& failure);
   // Returns all running jobs to the queue.
   void ReturnRunning();
   // Gives each sequence its rows of the logits; removes complete ones.
-  void Deliver(absl::Span<const float> logits);
+  void Deliver(BegunStep& step, absl::Span<const float> logits);
+  int64_t DecodingSequences() const;
+  // Whether sampling for all decoding sequences takes longer than a step's weights.
+  bool DividesStreams() const;
 
   // Moves a sequence's job to ended_ and releases its pages.
   void End(std::unique_ptr<Sequence> sequence, absl::Status status);
@@ -154,12 +208,14 @@ class StepLoop {
   // In the order of their jobs' numbers. Declared after cache_, because they release their pages to it.
   std::vector<std::unique_ptr<Sequence>> running_;
   StepPlanner planner_;
-  absl::Time step_begun_;                           // the current or the last step
+  std::deque<BegunStep> begun_;                     // oldest first, at most the model's steps_at_once()
+  absl::Duration sampling_;                         // of a row of logits, by the last steps
   std::vector<size_t> planned_;                     // indices of running_ that may take part in this step
   std::vector<StepPlanner::Candidate> candidates_;  // [planned]
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 skips it
   std::vector<models::Slice> slices_;               // of those that take part
   std::vector<EndedJob> ended_;                     // their listeners are notified at the end of the step
+  std::unique_ptr<HelperThreads> helpers_;          // null: the worker samples alone
   ModelHealth health_;
 };
 

@@ -119,7 +119,7 @@ absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> l
 
 absl::Status GenerationJob::Generate(absl::Span<const float> row, absl::Time now) {
   if (!sampler_.has_value()) {
-    sampler_.emplace(request_.sampling, vocabulary_.sampleable, vocabulary_.size, stream_.all());
+    sampler_.emplace(request_.sampling, vocabulary_.sampleable, stream_.all());
   }
   LS_ASSIGN_OR_RETURN(const int32_t sampled, sampler_->Sample(row, stream_.end()));
   const int64_t before = stream_.capacity();

@@ -108,7 +108,7 @@ class GenerationJob final : public Job {
   const std::shared_ptr<GenerationListener> listener_;
   const Vocabulary& vocabulary_;
   LanguageModelEngineObserver& observer_;
-  std::optional<Sampler> sampler_;  // from the first token on: it is as large as the vocabulary
+  std::optional<Sampler> sampler_;  // from the first token on: it reads the prompt
   LogProbabilities log_probabilities_;
   DeltaBuffer delta_buffer_;
 

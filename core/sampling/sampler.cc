@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "core/sampling/row_passes.h"
+#include "core/sampling/token_choice.h"
 
 namespace longshort::core {
 namespace {
@@ -41,105 +43,69 @@ double UniformAt(uint64_t seed, uint64_t position, uint32_t completion) {
   return static_cast<double>(bits) * 0x1.0p-53;
 }
 
-Sampler::Sampler(const SamplingOptions& options, SampleableTokens sampleable, int64_t vocabulary_size,
-                 absl::Span<const int32_t> prompt)
-    : options_(options),
-      sampleable_(std::move(sampleable)),
-      bias_(vocabulary_size, 0.0f),
-      seen_(vocabulary_size, false),
-      generated_(vocabulary_size, 0) {
-  candidates_.reserve(sampleable_->size());
-  for (const auto& [token, bias] : options_.logit_bias) bias_[token] = bias;
-  for (int32_t token : prompt) seen_[token] = true;
+Sampler::Sampler(const SamplingOptions& options, SampleableTokens sampleable, absl::Span<const int32_t> prompt)
+    : options_(options), sampleable_(std::move(sampleable)) {
+  int32_t next = sampleable_->front();
+  for (const int32_t token : *sampleable_) {
+    while (next < token) excluded_.push_back(next++);
+    ++next;
+  }
+  for (const auto& [token, bias] : options_.logit_bias) changes_[token].bias = bias;
+  for (const int32_t token : prompt) Remember(token, /*generated=*/false);
+}
+
+void Sampler::Remember(int32_t token, bool generated) {
+  if (options_.repetition_penalty != 1) changes_[token].seen = true;
+  const bool counts = options_.frequency_penalty != 0 || options_.presence_penalty != 0;
+  if (generated && counts) ++changes_[token].generated;
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits, int64_t position) {
   LS_RETURN_IF_ERROR(CheckLogitsAreFinite(logits));
-  ApplyBiasAndPenalties(logits);
-  int32_t token = Likeliest();
-  if (options_.temperature > 0) {
-    ComputeWeights();
-    KeepTopKAndTopP();
-    KeepMinP();
-    token = Draw(UniformAt(options_.seed, static_cast<uint64_t>(position), options_.completion));
+  const int32_t first = sampleable_->front();
+  int64_t index = 0;
+  if (changes_.empty() && excluded_.empty()) {
+    index = Choose(logits.subspan(first, sampleable_->size()), position);
+  } else {
+    thread_local std::vector<double> row;  // by streams in turn
+    ApplyBiasAndPenalties(logits, row);
+    index = Choose(absl::MakeConstSpan(row), position);
   }
-  seen_[token] = true;
-  ++generated_[token];
+  const auto token = static_cast<int32_t>(first + index);
+  Remember(token, /*generated=*/true);
   return token;
 }
 
-void Sampler::ApplyBiasAndPenalties(absl::Span<const float> logits) {
-  candidates_.clear();
-  for (int32_t token : *sampleable_) {
-    double logit = static_cast<double>(logits[token]) + bias_[token];
-    if (seen_[token]) {
+template <typename Number>
+int64_t Sampler::Choose(absl::Span<const Number> row, int64_t position) const {
+  thread_local TokenChoice choice;  // by streams in turn, so that its memory stays in the cache
+  if (options_.temperature == 0) return choice.Likeliest(row);
+  return choice.Draw(row, static_cast<int64_t>(sampleable_->size()), options_,
+                     UniformAt(options_.seed, static_cast<uint64_t>(position), options_.completion));
+}
+
+void Sampler::ApplyBiasAndPenalties(absl::Span<const float> logits, std::vector<double>& row) const {
+  const int32_t first = sampleable_->front();
+  logits = logits.subspan(first, sampleable_->back() + 1 - first);
+  row.assign(logits.begin(), logits.end());
+  for (const auto& [token, change] : changes_) {
+    if (token < first || token > sampleable_->back()) continue;
+    double& logit = row[token - first];
+    logit += change.bias;
+    if (change.seen) {
       // A penalty near 0 makes the quotient infinite, and the difference of two infinities is NaN.
       logit = logit > 0 ? std::min(logit / options_.repetition_penalty, std::numeric_limits<double>::max())
                         : logit * options_.repetition_penalty;
     }
-    if (generated_[token] > 0) {
-      logit -= options_.frequency_penalty * static_cast<double>(generated_[token]) + options_.presence_penalty;
+    if (change.generated > 0) {
+      logit -= options_.frequency_penalty * static_cast<double>(change.generated) + options_.presence_penalty;
     }
-    candidates_.push_back({.token = token, .logit = logit, .weight = 0});
   }
-}
-
-int32_t Sampler::Likeliest() const {
-  const auto less_likely = [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; };
-  return std::max_element(candidates_.begin(), candidates_.end(), less_likely)->token;  // the first on a tie
-}
-
-void Sampler::ComputeWeights() {
-  double largest = candidates_.front().logit;
-  for (const Candidate& candidate : candidates_) largest = std::max(largest, candidate.logit);
-  // Subtract first: the difference is finite and at most 0, so no temperature, however small, makes the quotient NaN.
-  for (Candidate& candidate : candidates_) {
-    candidate.weight = std::exp((candidate.logit - largest) / options_.temperature);
-  }
-}
-
-void Sampler::KeepTopKAndTopP() {
-  const size_t top_k = options_.top_k == 0 ? candidates_.size() : static_cast<size_t>(options_.top_k);
-  if (top_k >= candidates_.size() && options_.top_p >= 1) return;
-
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-  };
-  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
-  std::sort(candidates_.begin(), candidates_.end(), likelier);
-  candidates_.resize(std::min(top_k, candidates_.size()));
-  if (options_.top_p < 1) {
-    double total = 0;
-    for (const Candidate& candidate : candidates_) total += candidate.weight;
-    double reached = 0;
-    size_t kept = 0;
-    while (kept < candidates_.size() && reached < options_.top_p * total) reached += candidates_[kept++].weight;
-    candidates_.resize(kept);  // at least one: top_p * total > 0
-  }
-  std::sort(candidates_.begin(), candidates_.end(), by_id);
-}
-
-void Sampler::KeepMinP() {
-  if (options_.min_p <= 0) return;
-  const auto too_unlikely = [this](const Candidate& candidate) { return candidate.weight < options_.min_p; };
-  candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(), too_unlikely), candidates_.end());
-}
-
-int32_t Sampler::Draw(double uniform) const {
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  double rest = uniform * total;
-  int32_t last = candidates_.front().token;
-  for (const Candidate& candidate : candidates_) {
-    if (candidate.weight <= 0) continue;
-    last = candidate.token;
-    rest -= candidate.weight;
-    if (rest < 0) break;
-  }
-  return last;
+  for (const int32_t token : excluded_) row[token - first] = -std::numeric_limits<double>::infinity();
 }
 
 absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
+  if (RowPasses::Best().all_finite(logits.data(), static_cast<int64_t>(logits.size()))) return absl::OkStatus();
   for (size_t token = 0; token < logits.size(); ++token) {
     if (!std::isfinite(logits[token])) {
       return absl::InternalError(absl::StrCat("the model returned the logit ", logits[token], " for token ", token));
@@ -151,25 +117,38 @@ absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
 absl::Status LogProbabilities::SetRow(absl::Span<const float> logits) {
   LS_RETURN_IF_ERROR(CheckLogitsAreFinite(logits));
   logits_ = logits;
-  largest_ = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (float logit : logits) sum += std::exp(logit - largest_);
-  log_sum_ = std::log(sum);
+  const auto size = static_cast<int64_t>(logits.size());
+  largest_of_blocks_.resize(RowBlocks(size));
+  const NumberPasses<float>& passes = RowPasses::Best().floats;
+  passes.find_largest(logits.data(), size, largest_of_blocks_.data());
+  largest_ = *std::max_element(largest_of_blocks_.begin(), largest_of_blocks_.end());
+  std::vector<double> sums(largest_of_blocks_.size());
+  passes.compute_weights(logits.data(), size, largest_of_blocks_.data(),
+                         {.largest = largest_, .cut = largest_ + kLeastExponent}, nullptr, sums.data());
+  log_sum_ = std::log(std::accumulate(sums.begin(), sums.end(), 0.0));
   return absl::OkStatus();
 }
 
 std::vector<TokenLogProbability> LogProbabilities::Likeliest(int64_t count) {
   const int64_t found = std::min<int64_t>(count, static_cast<int64_t>(logits_.size()));
   if (found == 0) return {};
-  order_.resize(logits_.size());
-  std::iota(order_.begin(), order_.end(), 0);
+  const float least = LowerBoundOfKthLargest(largest_of_blocks_, found);
+  std::vector<int32_t> tokens;
+  for (size_t block = 0; block < largest_of_blocks_.size(); ++block) {
+    if (largest_of_blocks_[block] < least) continue;
+    const auto begin = static_cast<int32_t>(block * kRowBlock);
+    const auto end = std::min(static_cast<int32_t>(logits_.size()), static_cast<int32_t>(begin + kRowBlock));
+    for (int32_t token = begin; token < end; ++token) {
+      if (logits_[token] >= least) tokens.push_back(token);
+    }
+  }
   const auto likelier = [this](int32_t a, int32_t b) {
     return logits_[a] != logits_[b] ? logits_[a] > logits_[b] : a < b;
   };
-  std::partial_sort(order_.begin(), order_.begin() + found, order_.end(), likelier);
+  std::partial_sort(tokens.begin(), tokens.begin() + found, tokens.end(), likelier);
   std::vector<TokenLogProbability> likeliest(found);
   for (int64_t i = 0; i < found; ++i) {
-    likeliest[i] = {.token = order_[i], .log_probability = static_cast<float>(Of(order_[i]))};
+    likeliest[i] = {.token = tokens[i], .log_probability = static_cast<float>(Of(tokens[i]))};
   }
   return likeliest;
 }

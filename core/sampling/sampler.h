@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct GeneratedToken {
   std::vector<TokenLogProbability> alternatives;
 };
 
-// The log-softmax of one row at a time; sums in double precision. Reuses its memory for the next row.
+// The log-softmax of one row at a time; sums in double precision.
 class LogProbabilities {
  public:
   // Sets the current row, [V], which must stay valid while it is used.
@@ -44,8 +45,8 @@ class LogProbabilities {
  private:
   absl::Span<const float> logits_;
   double largest_ = 0;
-  double log_sum_ = 0;  // log of the sum of exp(logit - largest)
-  std::vector<int32_t> order_;
+  double log_sum_ = 0;                    // log of the sum of exp(logit - largest)
+  std::vector<float> largest_of_blocks_;  // [blocks] (core/sampling/row_passes.h)
 };
 
 // Errors: INTERNAL naming the first logit that is not finite.
@@ -93,43 +94,40 @@ double UniformAt(uint64_t seed, uint64_t position, uint32_t completion);
 // The ids that may be sampled, ascending, at least one; shared by all generations of a model.
 using SampleableTokens = std::shared_ptr<const std::vector<int32_t>>;
 
-// Remembers the tokens of the prompt and those that it chose, for the penalties. Allocates only when created.
+// Remembers the tokens of the prompt and those that it chose, if the options have penalties.
 //
 // The choice depends only on the options, those tokens, the logits and the position. Options that filter tokens select
 // a set; the draw then goes through that set by ascending id, so that if two nearly equal logits swap their order, no
 // other token is affected.
 class Sampler {
  public:
-  // REQUIRES: options within the ranges in SamplingOptions; their tokens and the prompt's in [0,
-  // vocabulary_size).
-  Sampler(const SamplingOptions& options, SampleableTokens sampleable, int64_t vocabulary_size,
-          absl::Span<const int32_t> prompt);
+  // REQUIRES: options within the ranges in SamplingOptions; their tokens and the prompt's in [0, V).
+  Sampler(const SamplingOptions& options, SampleableTokens sampleable, absl::Span<const int32_t> prompt);
 
-  // Chooses the token for stream position `position`, from the row of the token before it, [vocabulary_size].
+  // Chooses the token for stream position `position`, from the row of the token before it, [V].
   // Errors: INTERNAL if a logit is not finite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, int64_t position);
 
  private:
-  struct Candidate {
-    int32_t token;
-    double logit;   // with bias and penalties
-    double weight;  // proportional to its probability; the likeliest has 1
+  // What the options change of a token's logit.
+  struct Change {
+    float bias = 0;
+    bool seen = false;      // in the prompt or generated
+    int64_t generated = 0;  // how often it was chosen
   };
 
-  // The steps, in the order given in SamplingOptions.
-  void ApplyBiasAndPenalties(absl::Span<const float> logits);
-  int32_t Likeliest() const;
-  void ComputeWeights();
-  void KeepTopKAndTopP();
-  void KeepMinP();
-  int32_t Draw(double uniform) const;
+  template <typename Number>
+  int64_t Choose(absl::Span<const Number> row, int64_t position) const;
+  // The logits of the tokens from the first sampleable one on, with bias and penalties; -inf if not sampleable.
+  void ApplyBiasAndPenalties(absl::Span<const float> logits, std::vector<double>& row) const;
+  // Remembers a token; both only if a penalty depends on it.
+  void Remember(int32_t token, bool generated);
 
   const SamplingOptions options_;
   const SampleableTokens sampleable_;
-  std::vector<float> bias_;            // [V], added to the logits
-  std::vector<bool> seen_;             // [V], in the prompt or generated
-  std::vector<int64_t> generated_;     // [V], how often each was chosen
-  std::vector<Candidate> candidates_;  // those that are left, by ascending id
+  // Ids from the first sampleable token to the last one that are not sampleable.
+  std::vector<int32_t> excluded_;
+  std::unordered_map<int32_t, Change> changes_;  // by token
 };
 
 }  // namespace longshort::core

@@ -53,6 +53,17 @@ class ModelHealth final {
       return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));
     }
   }
+  // The same for a part of a run that has no values.
+  template <typename Run>
+  absl::Status RunModel(absl::string_view name, const Run& run) {
+    try {
+      absl::Status status = run();
+      return status.ok() ? status : absl::InternalError(absl::StrCat(name, " failed: ", status.message()));
+    } catch (const std::exception& error) {
+      broken_ = true;
+      return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));
+    }
+  }
   void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMaxFailuresInARow || on_probation; }
   // A run passed. A run that only repeats tokens that had passed before does not count.
   void OnSuccess() { failures_in_a_row_ = 0; }

@@ -17,8 +17,8 @@ constexpr int64_t kKeptForPrefillDivisor = 8;
 }  // namespace
 
 absl::Status StepPlanner::Check(const Options& options) {
-  if (options.max_rows < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("max_rows is ", options.max_rows, ", must be at least 1"));
+  if (options.max_rows.has_value() && *options.max_rows < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("max_rows is ", *options.max_rows, ", must be at least 1"));
   }
   if (options.target_step <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("target_step must be positive");
@@ -33,78 +33,85 @@ absl::Status StepPlanner::Check(const Options& options) {
   return PriorityRounds::Check(options.rounds);
 }
 
-StepPlanner::StepPlanner(const Options& options, int64_t chunk_size)
-    : options_(options), chunk_size_(chunk_size), order_({.rounds = options.rounds}) {}
+StepPlanner::StepPlanner(const Options& options, int64_t chunk_size, const models::StepLimits& device)
+    : options_(options),
+      chunk_size_(chunk_size),
+      max_rows_(options.max_rows.value_or(device.rows)),
+      max_decoding_(std::min(max_rows_, device.logit_rows)),
+      order_({.rounds = options.rounds}) {}
 
 absl::Span<const int64_t> StepPlanner::Plan(absl::Span<const Candidate> candidates) {
-  pieces_.assign(candidates.size(), 0);
-  rows_ = StepRows();
+  planned_ = {};
+  planned_.pieces.assign(candidates.size(), 0);
   UpdateOrder(candidates);
-  PlanDecoding(candidates, !handles_.empty());
-  if (!handles_.empty()) PlanPrefill(candidates);
-  rows_of_.clear();
+  PlanDecoding(candidates, !indices_.empty());
+  if (!indices_.empty()) PlanPrefill(candidates);
   for (size_t i = 0; i < candidates.size(); ++i) {
-    rows_of_.push_back(candidates[i].decoding ? StepRows{.decoding = pieces_[i]} : StepRows{.prefill = pieces_[i]});
+    const int64_t piece = planned_.pieces[i];
+    planned_.ids.push_back(candidates[i].id);
+    planned_.rows_of.push_back(candidates[i].decoding ? StepRows{.decoding = piece} : StepRows{.prefill = piece});
   }
-  return pieces_;
+  return planned_.pieces;
 }
 
 void StepPlanner::Shorten(size_t candidate, int64_t tokens) {
-  StepRows& rows = rows_of_[candidate];
+  StepRows& rows = planned_.rows_of[candidate];
   int64_t& of_candidate = rows.decoding > 0 ? rows.decoding : rows.prefill;
-  (rows.decoding > 0 ? rows_.decoding : rows_.prefill) -= of_candidate - tokens;
-  of_candidate = pieces_[candidate] = tokens;
+  (rows.decoding > 0 ? planned_.rows.decoding : planned_.rows.prefill) -= of_candidate - tokens;
+  of_candidate = planned_.pieces[candidate] = tokens;
 }
 
-void StepPlanner::OnStep(absl::Duration step, bool failed) {
-  if (!failed) cost_.Learn(rows_, step);
-  ChargePieces();
-  shares_.assign(pieces_.size(), absl::ZeroDuration());
-  const int64_t participants = std::count_if(pieces_.begin(), pieces_.end(), [](int64_t piece) { return piece > 0; });
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (pieces_[i] == 0) continue;
-    shares_[i] = step / participants;
+void StepPlanner::OnStep(const PlannedStep& step, absl::Duration time, bool failed) {
+  if (!failed) cost_.Learn(step.rows, time);
+  ChargePieces(step);
+  shares_.assign(step.pieces.size(), absl::ZeroDuration());
+  const int64_t participants =
+      std::count_if(step.pieces.begin(), step.pieces.end(), [](int64_t piece) { return piece > 0; });
+  for (size_t i = 0; i < step.pieces.size(); ++i) {
+    if (step.pieces[i] == 0) continue;
+    shares_[i] = time / participants;
     if (!cost_.known()) continue;
-    const absl::Duration predicted = cost_.Of(rows_of_[i]) - cost_.fixed() + cost_.fixed() / participants;
-    shares_[i] = predicted * absl::FDivDuration(step, cost_.Of(rows_));
+    const absl::Duration predicted = cost_.Of(step.rows_of[i]) - cost_.fixed() + cost_.fixed() / participants;
+    shares_[i] = predicted * absl::FDivDuration(time, cost_.Of(step.rows));
   }
 }
 
 void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool prefill_waits) {
   std::vector<size_t> decoding;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i].decoding) decoding.push_back(i);
+    if (candidates[i].decoding && !candidates[i].in_other_step) decoding.push_back(i);
   }
   if (decoding.empty()) return;
-  int64_t max_rows = options_.max_rows;
+  int64_t max_rows = max_decoding_;
   if (prefill_waits && max_rows > 1) max_rows -= std::max<int64_t>(1, max_rows / kKeptForPrefillDivisor);
   if (cost_.known()) {
     const double max_in_time = absl::FDivDuration(options_.target_step, cost_.decoding_row());
     max_rows = std::max<int64_t>(1, static_cast<int64_t>(std::min(max_in_time, static_cast<double>(max_rows))));
   }
-  rows_.decoding = std::min(max_rows, static_cast<int64_t>(decoding.size()));
-  if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // continue after the last one of the previous step
+  planned_.rows.decoding = std::min(max_rows, static_cast<int64_t>(decoding.size()));
+  if (planned_.rows.decoding <
+      static_cast<int64_t>(decoding.size())) {  // continue after the last one of the previous step
     const auto next =
         std::find_if(decoding.begin(), decoding.end(), [&](size_t i) { return candidates[i].id > last_decoded_; });
     std::rotate(decoding.begin(), next, decoding.end());
   }
-  decoding.resize(rows_.decoding);
-  for (const size_t i : decoding) pieces_[i] = 1;
+  decoding.resize(planned_.rows.decoding);
+  for (const size_t i : decoding) planned_.pieces[i] = 1;
   last_decoded_ = candidates[decoding.back()].id;
 }
 
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
-  const int64_t rows = PromptRowsBeside(rows_.decoding);
+  const int64_t rows = PromptRowsBeside(planned_.rows.decoding);
   // Only whole chunks: a step too small for a chunk adds to the debt, and a later step pays it.
-  const auto max_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
+  const auto max_owed = static_cast<double>(std::max(max_rows_, chunk_size_));
   rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, max_owed);
   PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
-  rows_owed_in_order_ -= static_cast<double>(rows_.prefill);
-  PlanShortestFirst(candidates, rows - rows_.prefill);
+  rows_owed_in_order_ -= static_cast<double>(planned_.rows.prefill);
+  PlanShortestFirst(candidates, rows - planned_.rows.prefill);
 }
 
 int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {
-  const int64_t max_rows = std::max<int64_t>(1, options_.max_rows - decoding);
+  const int64_t max_rows = std::max<int64_t>(1, max_rows_ - decoding);
   if (!cost_.known()) return max_rows;
   const absl::Duration without = cost_.Of({.decoding = decoding});
   const absl::Duration longest =
@@ -125,7 +132,7 @@ int64_t StepPlanner::Extend(const Candidate& candidate, int64_t& piece, int64_t 
   const bool in_first_chunk = chunk_end <= 0;
   if (!in_first_chunk) {
     piece = std::max(before, chunk_end);
-  } else if (rows_.prefill > 0) {
+  } else if (planned_.rows.prefill > 0) {
     piece = before;
   }
   return piece - before;
@@ -148,19 +155,22 @@ void StepPlanner::UpdateOrder(absl::Span<const Candidate> candidates) {
       handle = known.mapped();
     }
     handles_.emplace(candidate.id, handle);
-    indices_.emplace(handle, i);
+    if (!candidate.in_other_step) indices_.emplace(handle, i);
   }
   for (const auto& [id, handle] : before) order_.Remove(handle);
 }
 
 void StepPlanner::PlanInOrder(absl::Span<const Candidate> candidates, int64_t rows) {
-  while (rows_.prefill < rows) {
-    const auto first = order_.First([this](WorkOrder::Handle handle) { return pieces_[indices_.at(handle)] == 0; });
+  while (planned_.rows.prefill < rows) {
+    const auto first = order_.First([this](WorkOrder::Handle handle) {
+      const auto index = indices_.find(handle);
+      return index != indices_.end() && planned_.pieces[index->second] == 0;
+    });
     if (!first.has_value()) return;
     const size_t i = indices_.at(*first);
-    const int64_t read = Extend(candidates[i], pieces_[i], rows - rows_.prefill);
+    const int64_t read = Extend(candidates[i], planned_.pieces[i], rows - planned_.rows.prefill);
     if (read == 0) return;
-    rows_.prefill += read;
+    planned_.rows.prefill += read;
   }
 }
 
@@ -168,22 +178,22 @@ void StepPlanner::PlanShortestFirst(absl::Span<const Candidate> candidates, int6
   std::vector<size_t> by_rest;
   by_rest.reserve(indices_.size());
   for (const auto& [handle, i] : indices_) by_rest.push_back(i);
-  const auto rest = [&](size_t i) { return candidates[i].unread - pieces_[i]; };
+  const auto rest = [&](size_t i) { return candidates[i].unread - planned_.pieces[i]; };
   std::stable_sort(by_rest.begin(), by_rest.end(), [&](size_t a, size_t b) { return rest(a) < rest(b); });
   for (const size_t i : by_rest) {
-    const int64_t more = Extend(candidates[i], pieces_[i], rows);
-    rows_.prefill += more;
+    const int64_t more = Extend(candidates[i], planned_.pieces[i], rows);
+    planned_.rows.prefill += more;
     rows -= more;
   }
 }
 
-void StepPlanner::ChargePieces() {
-  for (auto& [id, handle] : handles_) {
-    const size_t i = indices_.at(handle);
-    if (pieces_[i] == 0) continue;
-    WorkAttributes attributes = order_.Take(handle);
-    order_.Complete(attributes, cost_.prefill_row() * pieces_[i]);
-    handle = order_.Add(std::move(attributes));
+void StepPlanner::ChargePieces(const PlannedStep& step) {
+  for (size_t i = 0; i < step.ids.size(); ++i) {
+    const auto handle = handles_.find(step.ids[i]);
+    if (step.rows_of[i].prefill == 0 || handle == handles_.end()) continue;
+    WorkAttributes attributes = order_.Take(handle->second);
+    order_.Complete(attributes, cost_.prefill_row() * step.pieces[i]);
+    handle->second = order_.Add(std::move(attributes));
   }
 }
 

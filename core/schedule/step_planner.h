@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/schedule/estimators.h"
 #include "core/schedule/work_attributes.h"
 #include "core/schedule/work_order.h"
+#include "models/model.h"
 
 namespace longshort::core {
 
@@ -34,8 +36,9 @@ namespace longshort::core {
 class StepPlanner {
  public:
   struct Options {
-    // Rows of one step. Limits its time before step costs are known, and its logits: max_rows * V floats.
-    int64_t max_rows = 512;
+    // Rows of one step: limits its time before step costs are known. nullopt: those of the device
+    // (models::StepLimits).
+    std::optional<int64_t> max_rows = std::nullopt;
     // How long a step should take. Longer steps read prompts faster, but new requests wait for the end of a step.
     absl::Duration target_step = absl::Milliseconds(30);
     // How many times longer a step with prompts may take than a step that only decodes: how much a long prompt slows
@@ -58,22 +61,34 @@ class StepPlanner {
     int64_t unread = 1;
     // The maximum number of them in one step, at least 1.
     int64_t max_tokens = std::numeric_limits<int64_t>::max();
+    // Whether a step that runs now reads it: then this step does not.
+    bool in_other_step = false;
+  };
+
+  // A planned step, by candidate.
+  struct PlannedStep {
+    std::vector<int64_t> ids;
+    std::vector<int64_t> pieces;    // tokens
+    std::vector<StepRows> rows_of;  // the same, by kind
+    StepRows rows;                  // in all
   };
 
   // REQUIRES: Check(options).ok(). `chunk_size` is C.
-  StepPlanner(const Options& options, int64_t chunk_size);
+  StepPlanner(const Options& options, int64_t chunk_size, const models::StepLimits& device = {});
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // How many tokens each candidate reads; 0 if it skips this step. At least one is not 0, if there are candidates.
-  // Valid until the next call.
+  // How many tokens each candidate reads; 0 if it skips this step. At least one is not 0, if there are candidates that
+  // no other step reads. Valid until the next call.
   absl::Span<const int64_t> Plan(absl::Span<const Candidate> candidates);
   // Reduces the planned number of tokens of a candidate.
   void Shorten(size_t candidate, int64_t tokens);
-  // The step that was planned last took `step`, or failed after it. A failed step does not count for predictions, but
-  // its time is charged.
-  void OnStep(absl::Duration step, bool failed);
+  // The step that Plan returned last.
+  const PlannedStep& planned() const { return planned_; }
+  // A planned step took `time`, or failed after it. A failed step does not count for predictions, but its time is
+  // charged.
+  void OnStep(const PlannedStep& step, absl::Duration time, bool failed);
   // The candidate's share of that time: the cost of its rows, and an equal part of the fixed cost.
   absl::Duration ShareOf(size_t candidate) const { return shares_[candidate]; }
   // How many prompt rows fit in a step with this many decoding sequences; at least 1.
@@ -93,10 +108,11 @@ class StepPlanner {
   void PlanInOrder(absl::Span<const Candidate> candidates, int64_t rows);
   void PlanShortestFirst(absl::Span<const Candidate> candidates, int64_t rows);
   // Charges the pieces to their clients.
-  void ChargePieces();
+  void ChargePieces(const PlannedStep& step);
 
   const Options options_;
   const int64_t chunk_size_;
+  const int64_t max_rows_, max_decoding_;
   StepCost cost_;
   double rows_owed_in_order_ = 0;
   int64_t last_decoded_ = -1;  // id; where the next step goes on if not all fit
@@ -105,10 +121,8 @@ class StepPlanner {
   std::map<int64_t, WorkOrder::Handle> handles_;  // by id
   std::map<WorkOrder::Handle, size_t> indices_;   // of the candidates of this step
 
-  StepRows rows_;
-  std::vector<int64_t> pieces_;         // [candidates]
-  std::vector<StepRows> rows_of_;       // [candidates]
-  std::vector<absl::Duration> shares_;  // [candidates]
+  PlannedStep planned_;
+  std::vector<absl::Duration> shares_;  // [candidates of the last step that ended]
 };
 
 // Decides whether to start one more prompt: whether it would be read soon, or only wait behind the running prompts.

@@ -80,7 +80,7 @@ class CudaDevice final : public GpuDevice {
   absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override {
     cudaEvent_t event = nullptr;
     LS_RETURN_IF_ERROR(Use());
-    LS_RETURN_IF_ERROR(Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"));
+    LS_RETURN_IF_ERROR(Check(cudaEventCreate(&event), "cudaEventCreate"));
     auto owned = std::make_unique<CudaEvent>(event);
     LS_RETURN_IF_ERROR(Check(cudaEventRecord(event, stream_), "cudaEventRecord"));
     return owned;
@@ -88,6 +88,13 @@ class CudaDevice final : public GpuDevice {
   absl::Status Wait(const GpuEvent& event) override {
     LS_RETURN_IF_ERROR(Use());
     return Check(cudaEventSynchronize(static_cast<const CudaEvent&>(event).get()), "cudaEventSynchronize");
+  }
+  absl::StatusOr<absl::Duration> Elapsed(const GpuEvent& from, const GpuEvent& to) override {
+    const auto get = [](const GpuEvent& event) { return static_cast<const CudaEvent&>(event).get(); };
+    float milliseconds = 0;
+    LS_RETURN_IF_ERROR(Use());
+    LS_RETURN_IF_ERROR(Check(cudaEventElapsedTime(&milliseconds, get(from), get(to)), "cudaEventElapsedTime"));
+    return absl::Milliseconds(milliseconds);
   }
   absl::Status Synchronize() override {
     LS_RETURN_IF_ERROR(Use());

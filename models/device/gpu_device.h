@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "models/device/kernel_call.h"
 
@@ -97,6 +98,8 @@ class GpuDevice {
   virtual absl::StatusOr<std::unique_ptr<GpuEvent>> Record() = 0;
   // Waits for the work before the event.
   virtual absl::Status Wait(const GpuEvent& event) = 0;
+  // The time that the device took from one event to a later one. REQUIRES: Wait was called for the later one.
+  virtual absl::StatusOr<absl::Duration> Elapsed(const GpuEvent& from, const GpuEvent& to) = 0;
   // Waits for all queued work.
   virtual absl::Status Synchronize() = 0;
 

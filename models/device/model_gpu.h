@@ -44,6 +44,9 @@ struct GraphLimits {
 // Rows of a step, smallest first. Sizes first double; they grow by half where arithmetic dominates launch overhead.
 inline constexpr int64_t kStepRowBuckets[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
 
+// Rows of the largest step of a language model: so many keep a GPU's multiprocessors busy.
+inline constexpr int64_t kMaxStepRows = 4096;
+
 // Classifiers' buckets, largest first: the memory that LibTorch reserves for the first graph then suffices for the
 // others, which reuse it. There is a graph for every combination of rows and documents.
 inline constexpr int64_t kDocumentRowBuckets[] = {4096, 3072, 2048, 1536, 1024, 768, 512, 384, 256, 192, 128, 64};

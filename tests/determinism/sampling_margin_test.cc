@@ -44,7 +44,7 @@ TEST(SamplingMargin, LogitsThatMoveByLessThanTheMarginChooseTheSameToken) {
   for (int i = 0; i < kCases; ++i) {
     const core::SamplingOptions options = RandomOptions(random);
     const std::vector<float> logits = RandomLogits(random);
-    core::Sampler sampler(options, all, kVocabulary, prompt);
+    core::Sampler sampler(options, all, prompt);
     const int32_t first = *sampler.Sample(RandomLogits(random), 4);
     core::Sampler same = sampler;
     core::Sampler far = sampler;

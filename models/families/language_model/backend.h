@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "models/device/model_gpu.h"
 #include "models/families/language_model/decoder.h"
@@ -23,8 +25,9 @@
 namespace longshort::models {
 
 struct StepOutput {
-  absl::Span<const float> logits;  // on the host, until the next step begins
-  bool was_replayed = false;       // run as a graph
+  absl::Span<const float> logits;                            // on the host, as StepResult's
+  bool was_replayed = false;                                 // run as a graph
+  std::optional<absl::Duration> device_time = std::nullopt;  // as StepResult's
 };
 
 // Throws LibTorch's exceptions. Thread: the worker's.
@@ -43,12 +46,19 @@ class LanguageModelBackend {
 
   // Runs a step. The plan must outlive it.
   virtual StepOutput RunStep(const StepPlan& plan) = 0;
+  // As LanguageModel::BeginStep, FinishStep and steps_at_once.
+  virtual void BeginStep(const StepPlan& plan) { begun_ = RunStep(plan); }
+  virtual StepOutput FinishStep() { return begun_; }
+  virtual int64_t steps_at_once() const { return 1; }
   // Prepares steps on the current pages. Call again after Allocate.
   // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
   virtual absl::Status PrepareSteps() { return absl::OkStatus(); }
 
   // As LanguageModel::Rest.
   virtual void Rest() {}
+
+ private:
+  StepOutput begun_;
 };
 
 // The state of a decoder on a device, which all workers' backends share.

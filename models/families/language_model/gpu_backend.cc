@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <string>
@@ -17,6 +19,15 @@
 
 namespace longshort::models {
 namespace {
+
+// The device runs one step while the host prepares the next one, or uses the logits of the last one.
+constexpr int64_t kStepsAtOnce = 2;
+
+// A step on the device.
+struct BegunStep {
+  std::unique_ptr<GpuEvent> begin, end;
+  StepOutput output;  // valid once `end` has been waited for
+};
 
 class GpuBackend final : public LanguageModelBackend {
  public:
@@ -56,8 +67,16 @@ class GpuBackend final : public LanguageModelBackend {
   }
 
   StepOutput RunStep(const StepPlan& plan) override {
-    return device_.Run([&] { return RunAsGraphOrWithout(plan); });
+    BeginStep(plan);
+    return FinishStep();
   }
+  void BeginStep(const StepPlan& plan) override {
+    device_.Run([&] { QueueStep(plan); });
+  }
+  StepOutput FinishStep() override {
+    return device_.Run([&] { return OutputOfFirst(); });
+  }
+  int64_t steps_at_once() const override { return kStepsAtOnce; }
   absl::Status PrepareSteps() override;
 
  private:
@@ -84,19 +103,28 @@ class GpuBackend final : public LanguageModelBackend {
   GpuPages& PagesOf(PageKind kind) { return const_cast<GpuPages&>(std::as_const(*this).PagesOf(kind)); }
 
   absl::Status AllocateZeroPages();
-  StepOutput RunAsGraphOrWithout(const StepPlan& plan);
-  absl::Status ReserveMemoryOfGraphs();
+  void QueueStep(const StepPlan& plan);
+  // Waits for the first step that has begun.
+  StepOutput OutputOfFirst();
+  absl::Status ReserveMemory();
   absl::Status CaptureGraph(const StepShape& shape);
   absl::Status ReleaseGraphs();
-  absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
+  void Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles, float* logits);
+  void RunWithoutGraph(const StepPlan& plan, float* logits);
+  std::unique_ptr<GpuEvent> Record();
+  // Host memory for the logits of the next step. Their step before the last one used it, and is finished.
+  float* HostLogits(int64_t floats);
 
   const std::shared_ptr<const GpuDecoder> decoder_;
   WorkerGpu device_;
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
   StepMemory eager_memory_, graph_memory_;
-  GpuMemory graph_logits_;                          // [rows of the largest graph, V]
-  std::vector<std::unique_ptr<StepGraph>> graphs_;  // in the order of the shapes
+  GpuMemory graph_logits_;                           // [rows of the largest graph, V]
+  std::vector<std::unique_ptr<StepGraph>> graphs_;   // in the order of the shapes
+  std::deque<BegunStep> begun_;                      // at most kStepsAtOnce
+  std::array<GpuMemory, kStepsAtOnce> host_logits_;  // pinned, of the steps in turn
+  size_t turn_ = 0;
 };
 
 absl::Status GpuBackend::AllocateZeroPages() {
@@ -106,11 +134,52 @@ absl::Status GpuBackend::AllocateZeroPages() {
   return absl::OkStatus();
 }
 
-StepOutput GpuBackend::RunAsGraphOrWithout(const StepPlan& plan) {
-  const StepTiles tiles(plan);
-  for (const std::unique_ptr<StepGraph>& graph : graphs_) {
-    if (FitsIn(plan, tiles, graph->shape)) return {.logits = Replay(*graph, plan, tiles), .was_replayed = true};
+std::unique_ptr<GpuEvent> GpuBackend::Record() {
+  absl::StatusOr<std::unique_ptr<GpuEvent>> event = device_->Record();
+  device_.ThrowUnlessOk(event.status());
+  return *std::move(event);
+}
+
+float* GpuBackend::HostLogits(int64_t floats) {
+  GpuMemory& memory = host_logits_[turn_++ % kStepsAtOnce];
+  const size_t bytes = floats * sizeof(float);
+  if (memory.bytes() < bytes) {
+    absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * memory.bytes()));
+    device_.ThrowUnlessOk(larger.status());
+    memory = *std::move(larger);
   }
+  return memory.as<float>();
+}
+
+void GpuBackend::QueueStep(const StepPlan& plan) {
+  const int64_t floats = plan.logit_rows.size * decoder_->config.vocabulary_size;
+  float* const logits = floats > 0 ? HostLogits(floats) : nullptr;
+  BegunStep begun = {.begin = Record(), .end = nullptr, .output = {.logits = {logits, static_cast<size_t>(floats)}}};
+  const StepTiles tiles(plan);
+  const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
+                                  [&](const auto& graph) { return FitsIn(plan, tiles, graph->shape); });
+  begun.output.was_replayed = graph != graphs_.end();
+  if (begun.output.was_replayed) {
+    Replay(**graph, plan, tiles, logits);
+  } else {
+    RunWithoutGraph(plan, logits);
+  }
+  begun.end = Record();
+  begun_.push_back(std::move(begun));
+}
+
+StepOutput GpuBackend::OutputOfFirst() {
+  const BegunStep step = std::move(begun_.front());
+  begun_.pop_front();
+  device_.ThrowUnlessOk(device_->Wait(*step.end));
+  const absl::StatusOr<absl::Duration> time = device_->Elapsed(*step.begin, *step.end);
+  device_.ThrowUnlessOk(time.status());
+  StepOutput output = step.output;
+  output.device_time = *time;
+  return output;
+}
+
+void GpuBackend::RunWithoutGraph(const StepPlan& plan, float* to) {
   const GpuStep step = MakeGpuStep(plan);
   // Before the first tensor, whose memory belongs to the thread's current stream.
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
@@ -120,16 +189,15 @@ StepOutput GpuBackend::RunAsGraphOrWithout(const StepPlan& plan) {
     logits = at::empty({plan.logit_rows.size, decoder_->config.vocabulary_size}, device_.Options(at::kFloat));
   }
   QueueLayers(*decoder_, device_, cache(), step, eager_memory_, logits);
-  return {.logits = logits.defined() ? device_.CopyToHost(logits) : absl::Span<const float>()};
+  if (logits.defined()) at::from_blob(to, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
 }
 
 // --- graphs ---
 
 absl::Status GpuBackend::PrepareSteps() {
-  if (decoder_->shapes.empty()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(device_.ReportLoss(ReleaseGraphs()));
   const auto capture_all = [&]() -> absl::Status {
-    LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
+    LS_RETURN_IF_ERROR(ReserveMemory());
     // Largest first: the memory that LibTorch reserves for it suffices for the others, which reuse it.
     for (auto shape = decoder_->shapes.rbegin(); shape != decoder_->shapes.rend(); ++shape) {
       LS_RETURN_IF_ERROR(CaptureGraph(*shape));
@@ -149,16 +217,18 @@ absl::Status GpuBackend::ReleaseGraphs() {
   return absl::OkStatus();
 }
 
-absl::Status GpuBackend::ReserveMemoryOfGraphs() {
-  const GraphMemoryBytes& bytes = decoder_->graph_memory_bytes;
-  LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(bytes.numbers));
+absl::Status GpuBackend::ReserveMemory() {
   const auto reserve = [&](GpuMemory& memory, int64_t needed, GpuMemoryUse use) -> absl::Status {
-    if (memory.bytes() > 0) return absl::OkStatus();
+    if (memory.bytes() > 0 || needed == 0) return absl::OkStatus();
     LS_ASSIGN_OR_RETURN(memory, GpuMemory::OnDevice(*device_, needed, use));
     return absl::OkStatus();
   };
-  LS_RETURN_IF_ERROR(reserve(graph_memory_.partial_results, bytes.partial_results, GpuMemoryUse::kKernels));
-  return reserve(graph_logits_, bytes.logits, GpuMemoryUse::kLibraryToo);
+  const StepMemoryBytes &graphs = decoder_->graph_memory_bytes, &largest = decoder_->largest_step_bytes;
+  LS_RETURN_IF_ERROR(eager_memory_.upload.Reserve(largest.numbers));
+  LS_RETURN_IF_ERROR(reserve(eager_memory_.partial_results, largest.partial_results, GpuMemoryUse::kKernels));
+  LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(graphs.numbers));
+  LS_RETURN_IF_ERROR(reserve(graph_memory_.partial_results, graphs.partial_results, GpuMemoryUse::kKernels));
+  return reserve(graph_logits_, graphs.logits, GpuMemoryUse::kLibraryToo);
 }
 
 absl::Status GpuBackend::CaptureGraph(const StepShape& shape) {
@@ -186,15 +256,11 @@ absl::Status GpuBackend::CaptureGraph(const StepShape& shape) {
   return device_->Synchronize();
 }
 
-absl::Span<const float> GpuBackend::Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles) {
+void GpuBackend::Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles, float* logits) {
   device_.ThrowUnlessOk(graph_memory_.Queue(Pad(plan, tiles, graph.shape)));
   device_.ThrowUnlessOk(device_->Replay(*graph.graph));
-  const int64_t floats = plan.logit_rows.size * decoder_->config.vocabulary_size;
-  if (floats == 0) return {};
-  float* const logits = device_.HostLogits(floats);
-  device_.ThrowUnlessOk(device_->Copy(logits, graph_logits_.data(), floats * sizeof(float)));
-  device_.ThrowUnlessOk(device_->Synchronize());
-  return {logits, static_cast<size_t>(floats)};
+  const size_t bytes = plan.logit_rows.size * decoder_->config.vocabulary_size * sizeof(float);
+  if (bytes > 0) device_.ThrowUnlessOk(device_->Copy(logits, graph_logits_.data(), bytes));
 }
 
 }  // namespace
@@ -205,13 +271,15 @@ absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder decoder, ModelGpu gpu, cons
   decoder.Move(gpu.tensors, between);
   const auto on_gpu = std::make_shared<const GpuDecoder>(std::move(decoder), gpu.graphs.rows);
   const int64_t page_bytes = on_gpu->PageLayout().page_bytes();
-  const GraphMemoryBytes& graphs = on_gpu->graph_memory_bytes;
+  const StepMemoryBytes &graphs = on_gpu->graph_memory_bytes, &largest = on_gpu->largest_step_bytes;
   PreparedDevice prepared;
   prepared.rows_per_page = cuda::kPageRows;
   prepared.page_bytes = {
       .window = page_bytes, .segment = page_bytes, .open_chunk = on_gpu->OpenChunkLayout().page_bytes()};
   // Zero memory has one page of each kind.
-  prepared.workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + 2 * page_bytes;
+  prepared.workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + largest.numbers +
+                             largest.partial_results + 2 * page_bytes;
+  prepared.step_limits = on_gpu->Limits();
   prepared.cache_layout =
       absl::StrCat("gpu-2/", 8 * cuda::ElementBytes(on_gpu->kernel_element()), "/", cuda::PaddedHeadWidth(head_width));
   prepared.new_backend = [on_gpu, gpu = std::move(gpu)](const WorkerDevice&) {

@@ -49,12 +49,15 @@ GpuLayer LayerOf(const DecoderLayer& layer, const RelativePositions& positions, 
   return made;
 }
 
-GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes, const GpuDecoder& decoder) {
-  GraphMemoryBytes bytes;
+int64_t NumbersBytes(const StepShape& shape) {
+  const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
+  return (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
+}
+
+StepMemoryBytes BytesFor(const std::vector<StepShape>& shapes, const GpuDecoder& decoder) {
+  StepMemoryBytes bytes;
   for (const StepShape& shape : shapes) {
-    const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
-    const int64_t numbers = (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
-    bytes.numbers = std::max(bytes.numbers, numbers);
+    bytes.numbers = std::max(bytes.numbers, NumbersBytes(shape));
     bytes.partial_results = std::max(bytes.partial_results, decoder.PartialResultBytes(shape.single_rows));
     bytes.logits = std::max(bytes.logits, shape.rows * decoder.config.vocabulary_size * kFloatBytes);
   }
@@ -74,6 +77,9 @@ GpuDecoder::GpuDecoder(Decoder decoder, int64_t max_graph_rows)
     layer = {};
   }
   graph_memory_bytes = BytesFor(shapes, *this);
+  // The largest step of single tokens has the most page ids.
+  largest_step_bytes = {.numbers = NumbersBytes(LargestShape(config, kMaxStepRows)),
+                        .partial_results = PartialResultBytes(kSingleRowsAtOnce)};
 }
 
 GpuPageLayout GpuDecoder::PageLayout() const {
@@ -92,6 +98,12 @@ GpuPageLayout GpuDecoder::OpenChunkLayout() const {
 
 int64_t GpuDecoder::PartialResultBytes(int64_t single_rows) const {
   return single_rows * config.heads * max_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
+}
+
+StepLimits GpuDecoder::Limits() const {
+  // Logits that fit 128 MiB, but those of 1,024 streams in any case.
+  constexpr int64_t kLogits = (int64_t{128} << 20) / kFloatBytes, kMinRows = 1024;
+  return {.rows = kMaxStepRows, .logit_rows = std::clamp(kLogits / config.vocabulary_size, kMinRows, kMaxStepRows)};
 }
 
 absl::Status GpuPages::Allocate(int64_t pages) {

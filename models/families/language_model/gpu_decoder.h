@@ -81,10 +81,13 @@ struct GpuLayer {
   at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
 };
 
-// The total memory of a worker's graphs.
-struct GraphMemoryBytes {
+// The memory of a worker's steps, besides LibTorch's.
+struct StepMemoryBytes {
   int64_t numbers = 0, partial_results = 0, logits = 0;
 };
+
+// Attention of single rows launches its kernels for so many rows at once, which bounds the memory of partial results.
+inline constexpr int64_t kSingleRowsAtOnce = 1024;
 
 // Shared by all replicas.
 struct GpuDecoder {
@@ -108,6 +111,8 @@ struct GpuDecoder {
   // The size of the partial results of `single_rows` single rows.
   int64_t PartialResultBytes(int64_t single_rows) const;
 
+  StepLimits Limits() const;
+
   // Of products, pages and distances.
   at::ScalarType element() const { return output.weight.scalar_type(); }
 
@@ -116,7 +121,8 @@ struct GpuDecoder {
   Linear output;
   std::vector<GpuLayer> layers;
   std::vector<StepShape> shapes;  // of a worker's graphs
-  GraphMemoryBytes graph_memory_bytes;
+  StepMemoryBytes graph_memory_bytes;  // of all graphs together
+  StepMemoryBytes largest_step_bytes;  // of steps without a graph, whose logits are LibTorch's
 };
 
 // --- the layers of a step ---

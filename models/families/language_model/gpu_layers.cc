@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -293,9 +294,10 @@ void Layers::Attend(int64_t layer, const GpuStep& step, StepMemory& memory) cons
 
 void Layers::AttendSingleRows(const cuda::CausalAttention& attention, const GpuStep& step, StepMemory& memory) const {
   const int64_t blocks = decoder_.max_key_blocks();
-  const int64_t results = step.single_count() * config().heads * blocks;
+  const int64_t at_once = std::min(step.single_count(), kSingleRowsAtOnce);
+  const int64_t results = at_once * config().heads * blocks;
   GpuMemory& partial_results = memory.partial_results;
-  const auto bytes = static_cast<size_t>(decoder_.PartialResultBytes(step.single_count()));
+  const auto bytes = static_cast<size_t>(decoder_.PartialResultBytes(at_once));
   if (partial_results.bytes() < bytes) {
     device_.ThrowUnlessOk(device_->Synchronize());
     partial_results = {};
@@ -303,15 +305,17 @@ void Layers::AttendSingleRows(const cuda::CausalAttention& attention, const GpuS
     device_.ThrowUnlessOk(larger.status());
     partial_results = *std::move(larger);
   }
-  const cuda::DecodeAttention single = {
-      .attention = attention,
-      .rows = memory.numbers() + step.single_rows.first,
-      .row_count = static_cast<int>(step.single_count()),
-      .max_blocks = static_cast<int>(blocks),
-      .partial_outputs = partial_results.as<float>(),
-      .partial_sums = partial_results.as<float>() + results * cuda::PaddedHeadWidth(head_width())};
-  device_.Launch(cuda::AttendToBlocksCall(single));
-  device_.Launch(cuda::MergeBlocksCall(single));
+  for (int64_t first = 0; first < step.single_count(); first += at_once) {
+    const cuda::DecodeAttention single = {
+        .attention = attention,
+        .rows = memory.numbers() + step.single_rows.first + first,
+        .row_count = static_cast<int>(std::min(at_once, step.single_count() - first)),
+        .max_blocks = static_cast<int>(blocks),
+        .partial_outputs = partial_results.as<float>(),
+        .partial_sums = partial_results.as<float>() + results * cuda::PaddedHeadWidth(head_width())};
+    device_.Launch(cuda::AttendToBlocksCall(single));
+    device_.Launch(cuda::MergeBlocksCall(single));
+  }
 }
 
 void Layers::WriteLogits(const GpuStep& step, const StepMemory& memory, at::Tensor& logits) {

@@ -12,12 +12,6 @@ namespace {
 // The minimum for tiles. A tile reads a block's keys once for all of its rows; single rows use more of the GPU in
 // parallel.
 constexpr int64_t kMinTileRows = 8;
-// Extra room for tiles: some sequences may decode while others read prompts.
-constexpr int64_t kMoreTiles = 64;
-
-cuda::QueryTiles TilesOf(const StepPlan& plan, int64_t min_rows) {
-  return cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), min_rows);
-}
 
 int64_t PageIds(const StepPlan& plan) { return plan.window.ids.size + plan.memory.ids.size + plan.segment.ids.size; }
 
@@ -67,39 +61,49 @@ class Padder final {
 }  // namespace
 
 GpuStep MakeGpuStep(const StepPlan& plan) {
-  const cuda::QueryTiles tiles = TilesOf(plan, kMinTileRows);
+  const StepTiles tiles(plan);
   GpuStep step;
   step.plan = plan;
-  step.single_rows = Append(tiles.rows, step.plan.numbers);
-  step.tiles = Append(tiles.tiles, step.plan.numbers);
+  step.single_rows = Append(tiles.of_rows().rows, step.plan.numbers);
+  step.tiles = Append(tiles.of_rows().tiles, step.plan.numbers);
   return step;
+}
+
+StepShape LargestShape(const LanguageModelConfig& config, int64_t rows) {
+  // Slices of one token have the most ids per row; 64 more tokens need one more page in each table. Sequences that
+  // decode together may end their chunks in the same step.
+  return {.rows = rows,
+          .full_chunks = rows,
+          .vectors = rows * config.chunk_rank,
+          .page_ids = rows * PageIdsOfSlice(config),
+          .single_rows = rows};
 }
 
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows) {
   std::vector<StepShape> shapes;
   for (const int64_t rows : kStepRowBuckets) {
     if (rows > max_rows) break;
-    // Slices of one token have the most ids per row; 64 more tokens need one more page in each table.
-    StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
-    shapes.push_back(shape);
-    shape.full_chunks = rows;  // sequences that decode together may end their chunks in the same step
-    shape.vectors = shape.full_chunks * config.chunk_rank;
+    StepShape shape = LargestShape(config, rows);
+    StepShape& unfinished = shapes.emplace_back(shape);
+    unfinished.full_chunks = unfinished.vectors = 0;
     shapes.push_back(shape);
     if (rows < kMinTileRows) continue;
-    shape.single_rows = 0;
-    shape.tiles = std::min(rows, rows / kMinTileRows + kMoreTiles);
-    shapes.push_back(shape);
+    shape.tiles = rows / kMinTileRows;
+    for (const int64_t single_rows : {int64_t{0}, rows / 2}) {
+      shape.single_rows = single_rows;
+      shapes.push_back(shape);
+    }
   }
   return shapes;
 }
 
-StepTiles::StepTiles(const StepPlan& plan) : best_(TilesOf(plan, kMinTileRows)) {
-  if (!best_.tiles.empty()) all_in_tiles_ = TilesOf(plan, 1);
-}
+StepTiles::StepTiles(const StepPlan& plan)
+    : of_rows_(cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), kMinTileRows)) {}
 
 bool StepTiles::FitIn(const StepShape& shape) const {
-  const auto tiles = static_cast<int64_t>(all_in_tiles_.tiles.size()) / 2;
-  return (tiles > 0) == (shape.tiles > 0) && tiles <= shape.tiles;
+  const auto tiles = static_cast<int64_t>(of_rows_.tiles.size()) / 2;
+  return (tiles > 0) == (shape.tiles > 0) && tiles <= shape.tiles &&
+         static_cast<int64_t>(of_rows_.rows.size()) <= shape.single_rows;
 }
 
 bool FitsIn(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape) {
@@ -124,8 +128,8 @@ GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape
   padded.memory_slots = pad.Put(plan.memory_slots, shape.vectors, -1);
   padded.segment_slots = pad.Put(plan.segment_slots, shape.vectors, -1);
   padded.logit_rows = pad.Put(plan.logit_rows, shape.rows, 0);
-  step.single_rows = pad.Put(tiles.For(shape).rows, shape.single_rows, -1);
-  step.tiles = pad.Put(tiles.For(shape).tiles, 2 * shape.tiles, 0);
+  step.single_rows = pad.Put(tiles.of_rows().rows, shape.single_rows, -1);
+  step.tiles = pad.Put(tiles.of_rows().tiles, 2 * shape.tiles, 0);
   padded.window = pad.PutTable(plan.window, shape.rows, 0);
   padded.memory = pad.PutTable(plan.memory, shape.rows, plan.window.ids.size);
   padded.segment = pad.PutTable(plan.segment, shape.rows, plan.window.ids.size + plan.memory.ids.size);

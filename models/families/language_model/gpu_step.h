@@ -36,25 +36,29 @@ struct StepShape {
   int64_t full_chunks = 0;
   int64_t vectors = 0;      // of the full chunks
   int64_t page_ids = 0;     // of the three tables together
-  int64_t single_rows = 0;  // 0: all rows attend in tiles
-  int64_t tiles = 0;        // 0: no row does
+  int64_t single_rows = 0;  // rows that attend one by one: 0 if all attend in tiles
+  int64_t tiles = 0;        // 0: no row attends in a tile
 };
 
-// The shapes of the captured graphs. A step runs as the first shape that fits it. There are three shapes for every
+// The shapes of the captured graphs. A step runs as the first shape that fits it. There are four shapes for every
 // bucket of rows up to `max_rows`:
-//   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
+//   single rows, no chunk ends;  single rows and ends of chunks;
+//   tiles and ends of chunks;    tiles, ends of chunks, and up to half of the rows single, beside prompts
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows);
 
-// Divides the rows of a step for each kind of shape: those that attend one by one, and those that attend in tiles.
+// A shape that any step of up to `rows` rows fits, except for its tiles.
+StepShape LargestShape(const LanguageModelConfig& config, int64_t rows);
+
+// The rows of a step that attend one by one, and those that attend in tiles.
 class StepTiles final {
  public:
   explicit StepTiles(const StepPlan& plan);
 
   bool FitIn(const StepShape& shape) const;
-  const cuda::QueryTiles& For(const StepShape& shape) const { return shape.tiles > 0 ? all_in_tiles_ : best_; }
+  const cuda::QueryTiles& of_rows() const { return of_rows_; }
 
  private:
-  cuda::QueryTiles best_, all_in_tiles_;  // the second is empty if the first has no tiles
+  cuda::QueryTiles of_rows_;
 };
 
 // Whether a graph of this shape can run the step.

@@ -44,23 +44,39 @@ absl::Status TransformerLs::AllocateCache(const CachePages& pages) {
 }
 
 absl::StatusOr<StepResult> TransformerLs::Step(absl::Span<const Slice> slices) {
+  LS_RETURN_IF_ERROR(BeginStep(slices));
+  return FinishStep();
+}
+
+absl::Status TransformerLs::BeginStep(absl::Span<const Slice> slices) {
   if (slices.empty()) return absl::InvalidArgumentError("a step needs at least 1 slice");
   LS_RETURN_IF_ERROR(CheckSlices(slices, info_, pages_));
   try {
-    return Run(PlanStep(slices, info_));
+    const c10::InferenceMode inference;
+    const StepPlan plan = PlanStep(slices, info_);
+    backend_->BeginStep(plan);
+    begun_.push_back({.projected_rows = plan.rows() * info_.layers,
+                      .compressed_rows = plan.full_chunks() * info_.chunk_rank * info_.layers,
+                      .output_rows = plan.logit_rows.size});
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("in a step of ", slices.size(), " slices"), error);
   }
+  return absl::OkStatus();
 }
 
-StepResult TransformerLs::Run(const StepPlan& plan) {
-  const c10::InferenceMode inference;
-  const StepOutput output = backend_->RunStep(plan);
-  return {.logits = output.logits,
-          .counts = {.projected_rows = plan.rows() * info_.layers,
-                     .compressed_rows = plan.full_chunks() * info_.chunk_rank * info_.layers,
-                     .output_rows = plan.logit_rows.size,
-                     .was_replayed = output.was_replayed}};
+absl::StatusOr<StepResult> TransformerLs::FinishStep() {
+  StepResult result = {.logits = {}, .counts = begun_.front()};
+  begun_.pop_front();
+  try {
+    const c10::InferenceMode inference;
+    const StepOutput output = backend_->FinishStep();
+    result.logits = output.logits;
+    result.counts.was_replayed = output.was_replayed;
+    result.device_time = output.device_time;
+  } catch (const std::exception& error) {
+    return LibraryError("to finish a step", error);
+  }
+  return result;
 }
 
 absl::Status TransformerLs::CheckPage(PageKind kind, PageId page) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ class TransformerLs final : public LanguageModel {
   const LanguageModelInfo& info() const override { return info_; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  absl::Status BeginStep(absl::Span<const Slice> slices) override;
+  absl::StatusOr<StepResult> FinishStep() override;
+  int64_t steps_at_once() const override { return backend_->steps_at_once(); }
   void Rest() override { backend_->Rest(); }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
@@ -35,11 +39,10 @@ class TransformerLs final : public LanguageModel {
   // Errors: INVALID_ARGUMENT for a page that does not exist.
   absl::Status CheckPage(PageKind kind, PageId page) const;
 
-  StepResult Run(const StepPlan& plan);
-
   LanguageModelInfo info_;
   std::unique_ptr<LanguageModelBackend> backend_;
   CachePages pages_;
+  std::deque<StepCounts> begun_;  // of the steps that have begun
 };
 
 // Returns the weights on the device that the decoder was prepared for (PrepareDecoder).

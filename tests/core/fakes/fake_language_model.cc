@@ -155,6 +155,21 @@ absl::StatusOr<models::StepResult> FakeLanguageModel::Step(absl::Span<const mode
   return models::StepResult{.logits = logits_, .counts = {}};
 }
 
+absl::Status FakeLanguageModel::BeginStep(absl::Span<const models::Slice> slices) {
+  if (begun() == steps_at_once()) return absl::FailedPreconditionError("too many steps at once");
+  absl::Status status = Step(slices).status();
+  begun_steps_.push_back({.status = std::move(status), .logits = logits_});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<models::StepResult> FakeLanguageModel::FinishStep() {
+  if (begun_steps_.empty()) return absl::FailedPreconditionError("no step has begun");
+  std::swap(finished_, begun_steps_.front());
+  begun_steps_.pop_front();
+  LS_RETURN_IF_ERROR(finished_.status);
+  return models::StepResult{.logits = finished_.logits, .counts = {}, .device_time = original_->device_time};
+}
+
 absl::Status FakeLanguageModel::CheckSlice(const models::Slice& slice) const {
   const auto count = static_cast<int64_t>(slice.tokens.size());
   const int64_t start = slice.segment_start;

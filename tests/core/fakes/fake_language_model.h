@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "models/model.h"
 
@@ -42,6 +44,12 @@ class FakeLanguageModel final : public models::LanguageModel {
   models::LanguageModelWeights::Replica Replicate(const models::WorkerDevice& device) const;
   absl::Status AllocateCache(const models::CachePages& pages) override;
   absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override;
+  // Runs the step. FinishStep returns what it led to, its error included, as a device does.
+  absl::Status BeginStep(absl::Span<const models::Slice> slices) override;
+  absl::StatusOr<models::StepResult> FinishStep() override;
+  int64_t steps_at_once() const override { return original_->at_once; }
+  // Steps that have begun and are not finished.
+  int64_t begun() const { return static_cast<int64_t>(begun_steps_.size()); }
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
@@ -54,6 +62,10 @@ class FakeLanguageModel final : public models::LanguageModel {
   // The logits after a whole history, with segments at the multiples of L; [V].
   std::vector<float> LogitsAfter(absl::Span<const int32_t> history) const;
 
+  // The result of steps_at_once().
+  int64_t at_once = 1;
+  // The device's time for each step, if it runs several at once.
+  absl::Duration device_time;
   // Called at the beginning of every step. What it returns, unless OK, is the result of the step.
   std::function<absl::Status(absl::Span<const models::Slice>)> on_step;
   // Called before every copy. What it returns, unless OK, is the result.
@@ -82,6 +94,12 @@ class FakeLanguageModel final : public models::LanguageModel {
   std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
   std::vector<std::vector<int32_t>> open_chunk_;  // [pages][C]
   std::vector<float> logits_;
+  struct BegunStep {
+    absl::Status status;
+    std::vector<float> logits;
+  };
+  std::deque<BegunStep> begun_steps_;
+  BegunStep finished_;  // the last one
 };
 
 }  // namespace longshort::core

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/language_model_requests.h"
 #include "core/sampling/sampler.h"
@@ -69,11 +70,18 @@ class RecordingObserver final : public LanguageModelEngineObserver {
  public:
   void OnQueued(absl::Duration waited) override { queued.push_back(waited); }
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
+    const MutexLock lock(mutex_);
     prefilled.emplace_back(prefill, prompt_tokens);
   }
   void OnStep(absl::Duration step, int64_t rows) override { steps.emplace_back(step, rows); }
-  void OnFirstToken(absl::Duration since_submission) override { first_tokens.push_back(since_submission); }
-  void OnNextToken(absl::Duration since_previous) override { next_tokens.push_back(since_previous); }
+  void OnFirstToken(absl::Duration since_submission) override {
+    const MutexLock lock(mutex_);
+    first_tokens.push_back(since_submission);
+  }
+  void OnNextToken(absl::Duration since_previous) override {
+    const MutexLock lock(mutex_);
+    next_tokens.push_back(since_previous);
+  }
   void OnFailure(const absl::Status& failure) override { failures.push_back(failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { rebuilt.push_back(status); }
   void OnState(const LanguageModelEngineState& now) override { state = now; }
@@ -86,6 +94,9 @@ class RecordingObserver final : public LanguageModelEngineObserver {
   std::vector<absl::Status> failures;
   std::vector<absl::Status> rebuilt;
   LanguageModelEngineState state;
+
+ private:
+  Mutex mutex_;  // of what several threads that sample call
 };
 
 }  // namespace longshort::core

@@ -16,7 +16,7 @@ namespace longshort::core {
 inline std::vector<int32_t> TokensAfter(const FakeLanguageModel& model, const Vocabulary& vocabulary,
                                         std::vector<int32_t> history, const SamplingOptions& sampling, int64_t count) {
   const auto begin = static_cast<int64_t>(history.size());
-  Sampler sampler(sampling, vocabulary.sampleable, vocabulary.size, history);
+  Sampler sampler(sampling, vocabulary.sampleable, history);
   for (int64_t i = 0; i < count; ++i) history.push_back(*sampler.Sample(model.LogitsAfter(history), begin + i));
   return {history.begin() + begin, history.end()};
 }

@@ -57,7 +57,31 @@ double TotalAlone(const ScoringRequest& request) {
   return listener->score->total_log_probability;
 }
 
-TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
+struct Device {
+  int64_t steps_at_once = 1;
+  int64_t sampling_threads = 0;
+};
+
+class RandomMixes : public testing::TestWithParam<Device> {
+ protected:
+  void SetUpDevice(StepLoopHarness& harness) const {
+    harness.model.at_once = GetParam().steps_at_once;
+    harness.model.device_time = absl::Microseconds(10);
+  }
+  // Sampling takes longer than steps, so a device with two steps at once divides the streams.
+  std::shared_ptr<RecordingGenerationListener> WithSlowSampling(
+      StepLoopHarness& harness, std::shared_ptr<RecordingGenerationListener> listener) const {
+    if (GetParam().steps_at_once > 1 && listener != nullptr) {
+      listener->on_delta = [&harness] { harness.clock.Advance(absl::Microseconds(20)); };
+    }
+    return listener;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, RandomMixes,
+                         testing::Values(Device{}, Device{.steps_at_once = 2},
+                                         Device{.steps_at_once = 2, .sampling_threads = 2}));
+
+TEST_P(RandomMixes, GiveWhatEachRequestGivesAlone) {
   int64_t reused = 0;
   int64_t evicted = 0;
   for (uint32_t seed = 0; seed < 20; ++seed) {
@@ -65,9 +89,12 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
     const int64_t streams = random.UpTo(12);
     // Half of the rounds have room for two to four of any length, and a small part of what they leave.
     const int64_t cache_bytes = random.OneIn(2) ? 0 : 10000 + random.UpTo(10000);
-    StepLoopHarness harness(
-        {.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}, .cache_bytes = cache_bytes},
-        {.limits = {.max_queued_cost = absl::InfiniteDuration()}});
+    StepLoopHarness harness({.max_streams = streams,
+                             .steps = {.max_rows = streams + random.UpTo(100)},
+                             .cache_bytes = cache_bytes,
+                             .sampling_threads = GetParam().sampling_threads},
+                            {.limits = {.max_queued_cost = absl::InfiniteDuration()}});
+    SetUpDevice(harness);
     std::vector<std::pair<GenerationRequest, std::shared_ptr<RecordingGenerationListener>>> generations;
     std::vector<std::pair<ScoringRequest, std::shared_ptr<RecordingScoringListener>>> scorings;
     for (int arrival = 0; arrival < 40; ++arrival) {
@@ -76,7 +103,7 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
         scorings.emplace_back(request, harness.Score(request));
       } else {
         const GenerationRequest request = random.Generation();
-        generations.emplace_back(request, harness.Generate(request));
+        generations.emplace_back(request, WithSlowSampling(harness, harness.Generate(request)));
       }
       for (int64_t steps = random.UpTo(8); steps > 1; --steps) harness.loop->RunOnce();
     }
@@ -99,10 +126,14 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
 
 // Everything that can happen to a request, thousands of times: at the end each listener has heard its last call (the
 // recording listeners refuse a second one) and no page is lost.
-TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
+TEST_P(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   RandomRequests random(77);
-  StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}, .cache_bytes = 15000},
+  StepLoopHarness harness({.max_streams = 6,
+                           .steps = {.max_rows = 50},
+                           .cache_bytes = 15000,
+                           .sampling_threads = GetParam().sampling_threads},
                           {.limits = {.max_queued = 30, .max_queued_cost = absl::Minutes(1)}});
+  SetUpDevice(harness);
   harness.model.on_step = [&](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(random.UpTo(5)));
     return random.OneIn(200) ? absl::InternalError("a step failed") : absl::OkStatus();
@@ -122,7 +153,7 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
       request.context = context;
       if (random.OneIn(2)) request.stop_strings = {"ab", "fgh"};
       flags.push_back(context.cancelled);
-      const auto listener = harness.Generate(std::move(request));
+      const auto listener = WithSlowSampling(harness, harness.Generate(std::move(request)));
       if (listener != nullptr) generations.push_back(listener);
     } else if (harness.queue.size() < 30 && random.OneIn(10)) {
       ScoringRequest request = random.Scoring();

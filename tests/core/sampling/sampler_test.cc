@@ -31,7 +31,7 @@ std::vector<float> LogitsOf(const std::vector<double>& probabilities) {
 
 // How often each token is drawn in `draws` draws at different positions, penalties aside.
 std::map<int32_t, double> Frequencies(SamplingOptions options, const std::vector<float>& logits, int draws = 20000) {
-  Sampler sampler(options, AllOf(static_cast<int64_t>(logits.size())), static_cast<int64_t>(logits.size()), {});
+  Sampler sampler(options, AllOf(static_cast<int64_t>(logits.size())), {});
   std::map<int32_t, double> frequencies;
   for (int position = 0; position < draws; ++position) {
     const auto token = sampler.Sample(logits, position);
@@ -45,7 +45,7 @@ std::map<int32_t, double> Frequencies(SamplingOptions options, const std::vector
 constexpr double kTolerance = 0.015;
 
 TEST(Sampler, GreedyTakesTheLikeliestAndOfEqualsTheLowestId) {
-  Sampler sampler(Greedy(), AllOf(4), 4, {});
+  Sampler sampler(Greedy(), AllOf(4), {});
   const std::vector<float> logits = {1, 5, 5, 2};
   EXPECT_EQ(*sampler.Sample(logits, 0), 1);
 }
@@ -53,9 +53,9 @@ TEST(Sampler, GreedyTakesTheLikeliestAndOfEqualsTheLowestId) {
 TEST(Sampler, TakesOnlySampleableTokens) {
   const auto sampleable = std::make_shared<const std::vector<int32_t>>(std::vector<int32_t>{2, 4});
   const std::vector<float> logits = {9, 9, 1, 9, 2};
-  Sampler greedy(Greedy(), sampleable, 5, {});
+  Sampler greedy(Greedy(), sampleable, {});
   EXPECT_EQ(*greedy.Sample(logits, 0), 4);
-  Sampler random(SamplingOptions(), sampleable, 5, {});
+  Sampler random(SamplingOptions(), sampleable, {});
   for (int position = 0; position < 200; ++position) {
     EXPECT_THAT(*random.Sample(logits, position), testing::AnyOf(2, 4));
   }
@@ -73,7 +73,7 @@ TEST(Sampler, DrawsByAscendingIdWithTheUniformNumberOfThePosition) {
   SamplingOptions options;
   options.seed = 5;
   options.completion = 2;
-  Sampler sampler(options, AllOf(4), 4, {});
+  Sampler sampler(options, AllOf(4), {});
   for (int64_t position = 0; position < 100; ++position) {
     const auto expected = static_cast<int32_t>(UniformAt(5, position, 2) * 4);
     EXPECT_EQ(*sampler.Sample(std::vector<float>(4, 1.0f), position), expected);
@@ -82,8 +82,8 @@ TEST(Sampler, DrawsByAscendingIdWithTheUniformNumberOfThePosition) {
 
 TEST(Sampler, DependsOnThePositionAndNotOnEarlierDraws) {
   const std::vector<float> logits(16, 0.0f);
-  Sampler from_the_start(SamplingOptions(), AllOf(16), 16, {});
-  Sampler later(SamplingOptions(), AllOf(16), 16, {});
+  Sampler from_the_start(SamplingOptions(), AllOf(16), {});
+  Sampler later(SamplingOptions(), AllOf(16), {});
   int32_t at_nine = 0;
   for (int64_t position = 0; position < 10; ++position) at_nine = *from_the_start.Sample(logits, position);
   EXPECT_EQ(*later.Sample(logits, 9), at_nine);
@@ -101,7 +101,7 @@ TEST(Sampler, TemperatureSharpensAndFlattens) {
 TEST(Sampler, TheLeastTemperatureIsGreedy) {
   SamplingOptions options;
   options.temperature = std::numeric_limits<double>::denorm_min();
-  Sampler sampler(options, AllOf(3), 3, {});
+  Sampler sampler(options, AllOf(3), {});
   for (int position = 0; position < 50; ++position) {
     EXPECT_EQ(*sampler.Sample(std::vector<float>{1.0f, 1.5f, -1.0f}, position), 1);
   }
@@ -159,7 +159,7 @@ TEST(Sampler, MinPKeepsWhatIsLikelyEnoughBesideTheLikeliest) {
 TEST(Sampler, LogitBiasIsAdded) {
   SamplingOptions options = Greedy();
   options.logit_bias = {{0, 3.5f}, {1, -100.0f}};
-  Sampler sampler(options, AllOf(3), 3, {});
+  Sampler sampler(options, AllOf(3), {});
   EXPECT_EQ(*sampler.Sample(std::vector<float>{1, 9, 4}, 0), 0);
 }
 
@@ -167,15 +167,15 @@ TEST(Sampler, RepetitionPenaltyWeakensTokensOfThePromptWhateverTheirSign) {
   SamplingOptions options = Greedy();
   options.repetition_penalty = 2;
   const std::vector<int32_t> prompt = {0};
-  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{4, 2.5f}, 1), 1);    // 2 < 2.5
-  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{-2, -3.5f}, 1), 1);  // -4 < -3.5
-  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{4, 1.5f}, 1), 0);    // 2 > 1.5
+  EXPECT_EQ(*Sampler(options, AllOf(2), prompt).Sample(std::vector<float>{4, 2.5f}, 1), 1);    // 2 < 2.5
+  EXPECT_EQ(*Sampler(options, AllOf(2), prompt).Sample(std::vector<float>{-2, -3.5f}, 1), 1);  // -4 < -3.5
+  EXPECT_EQ(*Sampler(options, AllOf(2), prompt).Sample(std::vector<float>{4, 1.5f}, 1), 0);    // 2 > 1.5
 }
 
 TEST(Sampler, RepetitionPenaltyWeakensGeneratedTokensOnce) {
   SamplingOptions options = Greedy();
   options.repetition_penalty = 2;
-  Sampler sampler(options, AllOf(2), 2, {});
+  Sampler sampler(options, AllOf(2), {});
   const std::vector<float> logits = {4, 1.5f};
   EXPECT_EQ(*sampler.Sample(logits, 0), 0);
   EXPECT_EQ(*sampler.Sample(logits, 1), 0);  // 2
@@ -185,7 +185,7 @@ TEST(Sampler, RepetitionPenaltyWeakensGeneratedTokensOnce) {
 TEST(Sampler, FrequencyPenaltyGrowsWithEachGenerationAndIgnoresThePrompt) {
   SamplingOptions options = Greedy();
   options.frequency_penalty = 1;
-  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0, 0, 0, 0});
+  Sampler sampler(options, AllOf(2), std::vector<int32_t>{0, 0, 0, 0});
   const std::vector<float> logits = {4, 1.5f};
   std::vector<int32_t> tokens;
   for (int position = 0; position < 5; ++position) tokens.push_back(*sampler.Sample(logits, position));
@@ -195,7 +195,7 @@ TEST(Sampler, FrequencyPenaltyGrowsWithEachGenerationAndIgnoresThePrompt) {
 TEST(Sampler, PresencePenaltyCountsOnce) {
   SamplingOptions options = Greedy();
   options.presence_penalty = 2;
-  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0});
+  Sampler sampler(options, AllOf(2), std::vector<int32_t>{0});
   const std::vector<float> logits = {4, 1.5f};
   for (int position = 0; position < 5; ++position) EXPECT_EQ(*sampler.Sample(logits, position), 0);  // 4, then 2
 }
@@ -205,7 +205,7 @@ TEST(Sampler, AppliesBiasBeforeRepetitionBeforeFrequency) {
   options.logit_bias = {{0, 4.0f}};
   options.repetition_penalty = 2;
   options.frequency_penalty = 1;
-  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0});
+  Sampler sampler(options, AllOf(2), std::vector<int32_t>{0});
   EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 2.9f}, 0), 0);  // (2 + 4) / 2 = 3
   EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 1.9f}, 1), 0);  // (2 + 4) / 2 - 1 = 2; in another order 1.5 or 2.5
   EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 1.1f}, 2), 1);  // (2 + 4) / 2 - 2 = 1
@@ -217,7 +217,7 @@ TEST(Sampler, RefusesLogitsThatAreNotFinite) {
     for (double temperature : {0.0, 1.0}) {
       SamplingOptions options;
       options.temperature = temperature;
-      Sampler sampler(options, AllOf(3), 3, {});
+      Sampler sampler(options, AllOf(3), {});
       EXPECT_EQ(sampler.Sample(std::vector<float>{1, bad, 2}, 0).status().code(), absl::StatusCode::kInternal);
     }
   }
@@ -229,7 +229,7 @@ TEST(Sampler, StandsTheSmallestRepetitionPenalty) {
   options.repetition_penalty = std::numeric_limits<double>::denorm_min();
   options.top_p = 0.9;
   const std::vector<int32_t> prompt = {0, 1, 2};
-  Sampler sampler(options, AllOf(4), 4, prompt);
+  Sampler sampler(options, AllOf(4), prompt);
   const std::vector<float> logits = {-1, 2, 1, 3};
   std::map<int32_t, int> drawn;
   for (int position = 0; position < 100; ++position) ++drawn[*sampler.Sample(logits, position)];

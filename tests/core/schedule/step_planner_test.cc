@@ -51,7 +51,7 @@ class StepPlannerTest : public testing::Test {
       sequence.position += pieces[i];
       sequence.unread -= pieces[i];
     }
-    planner_.OnStep(absl::Milliseconds(milliseconds), /*failed=*/false);
+    planner_.OnStep(planner_.planned(), absl::Milliseconds(milliseconds), /*failed=*/false);
     sequences_.erase(std::remove_if(sequences_.begin(), sequences_.end(), [](const auto& s) { return s.unread == 0; }),
                      sequences_.end());
     return absl::Milliseconds(milliseconds);
@@ -188,7 +188,7 @@ TEST_F(StepPlannerTest, EveryStepHasRowsAndNoneTooMany) {
     const auto pieces = planner.Plan(sequences_);
     const int64_t rows = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
     EXPECT_THAT(rows, AllOf(Ge(1), Le(8)));
-    planner.OnStep(absl::Seconds(1), /*failed=*/false);  // far over the target
+    planner.OnStep(planner.planned(), absl::Seconds(1), /*failed=*/false);  // far over the target
   }
 }
 
@@ -209,7 +209,7 @@ TEST_F(StepPlannerTest, WhatIsShortenedCostsOnlyWhatIsRead) {
   const auto pieces = planner_.Plan(sequences_);
   planner_.Shorten(0, 50);
   EXPECT_THAT(pieces, ElementsAre(50, 100));
-  planner_.OnStep(absl::Milliseconds(182), /*failed=*/false);  // 32 rows for the weights, and 150
+  planner_.OnStep(planner_.planned(), absl::Milliseconds(182), /*failed=*/false);  // 32 rows for the weights, and 150
   EXPECT_NEAR(absl::ToDoubleMilliseconds(planner_.ShareOf(0)), 16 + 50, 0.1);
   EXPECT_NEAR(absl::ToDoubleMilliseconds(planner_.ShareOf(1)), 16 + 100, 0.1);
 }
@@ -224,7 +224,7 @@ TEST_F(StepPlannerTest, WhatIsShortenedIsChargedAsWhatIsRead) {
     EXPECT_TRUE(i < 2 || pieces[0] > 0) << i;
     if (pieces[0] > 0) planner_.Shorten(0, kChunkSize);
     for (size_t k = 0; k < sequences_.size(); ++k) sequences_[k].unread -= pieces[k];
-    planner_.OnStep(absl::Milliseconds(30), /*failed=*/false);
+    planner_.OnStep(planner_.planned(), absl::Milliseconds(30), /*failed=*/false);
   }
 }
 
@@ -232,7 +232,7 @@ TEST_F(StepPlannerTest, AStepThatFailsIsDividedToo) {
   AddDecoding();
   AddPrompt(100);
   Plan();
-  planner_.OnStep(absl::Milliseconds(10), /*failed=*/true);
+  planner_.OnStep(planner_.planned(), absl::Milliseconds(10), /*failed=*/true);
   EXPECT_FALSE(planner_.cost().known());
   EXPECT_EQ(planner_.ShareOf(0), absl::Milliseconds(5));
   EXPECT_EQ(planner_.ShareOf(1), absl::Milliseconds(5)) << "nothing is known of it";
@@ -241,7 +241,7 @@ TEST_F(StepPlannerTest, AStepThatFailsIsDividedToo) {
   AddPrompt(100);
   Plan();
   const absl::Duration fixed = planner_.cost().fixed();
-  planner_.OnStep(absl::Seconds(1), /*failed=*/true);
+  planner_.OnStep(planner_.planned(), absl::Seconds(1), /*failed=*/true);
   EXPECT_EQ(planner_.cost().fixed(), fixed) << "it says nothing of others";
   EXPECT_NEAR(absl::FDivDuration(planner_.ShareOf(0) + planner_.ShareOf(1), absl::Seconds(1)), 1, 1e-6);
   EXPECT_GT(planner_.ShareOf(1), planner_.ShareOf(0));
@@ -273,7 +273,7 @@ TEST(StepPlanner, AShortPromptDoesNotWaitForALongOneWhenAStepHasRoomForOneChunkO
       both[i].position += pieces[i];
       both[i].unread -= pieces[i];
     }
-    planner.OnStep(absl::Milliseconds(10), /*failed=*/false);
+    planner.OnStep(planner.planned(), absl::Milliseconds(10), /*failed=*/false);
   }
   EXPECT_EQ(steps, 5) << "four chunks of its own, and every fourth is the other's";
   EXPECT_EQ(of_long, kChunkSize);
@@ -287,7 +287,7 @@ TEST(StepPlanner, ALongPromptGetsOnHoweverManyShortOnesComeEvenIfAStepIsSmallerT
     const auto pieces = planner.Plan({{waiting, {.id = id, .attributes = &attributes, .unread = 4}}});
     waiting.position += pieces[0];
     waiting.unread -= pieces[0];
-    planner.OnStep(absl::Milliseconds(10), /*failed=*/false);
+    planner.OnStep(planner.planned(), absl::Milliseconds(10), /*failed=*/false);
   }
   EXPECT_GE(waiting.position, 40 * kChunkSize / 2 / 4 - kChunkSize) << "a quarter, less what is still owed";
 }

@@ -25,7 +25,9 @@ struct Work {
 };
 
 struct Event final : GpuEvent {
-  int64_t works = 0;  // number of works queued before
+  int64_t works = 0;  // number of works queued up to it
+  // Simulated time of the device; infinite until it has run. Shared with the queued work.
+  std::shared_ptr<absl::Duration> time = std::make_shared<absl::Duration>(absl::InfiniteDuration());
 };
 
 struct Graph final : GpuGraph {
@@ -76,6 +78,9 @@ class Device final : public EmulatedDevice {
   }
   void SetEmulation(const cuda::emulated::EmulationOptions& options) override { emulation_ = options; }
   bool has_failed() override { return lost_; }
+  void SetWorkTime(std::function<absl::Duration(const std::string& work)> time_of) override {
+    time_of_work_ = std::move(time_of);
+  }
 
   absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) override;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
@@ -88,6 +93,7 @@ class Device final : public EmulatedDevice {
 
   absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override;
   absl::Status Wait(const GpuEvent& event) override;
+  absl::StatusOr<absl::Duration> Elapsed(const GpuEvent& from, const GpuEvent& to) override;
   absl::Status Synchronize() override;
 
   absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
@@ -134,6 +140,8 @@ class Device final : public EmulatedDevice {
   size_t reached_ = 0, run_ = 0;
 
   std::map<std::string, int64_t> kernels_run_;
+  std::function<absl::Duration(const std::string& work)> time_of_work_;
+  absl::Duration time_;  // simulated, of all works that have run
   int64_t calls_ = 0, fault_call_ = -1, replays_ = 0;
   DeviceFault fault_ = DeviceFault::kError;
   int64_t queued_replays_ = 0, fault_replay_ = -1;
@@ -308,6 +316,7 @@ absl::Status Device::Add(Work work) {
 absl::Status Device::RunOne(const Work& work) {
   if (work.loses_the_device) return Lose(absl::StrCat("injected loss at ", work.name));
   absl::Status status = work.run();
+  if (time_of_work_) time_ += time_of_work_(work.name);
   if (const std::string damage = hidden_.Damage() + shared_.Damage(); status.ok() && !damage.empty()) {
     status = absl::InternalError(absl::StrCat(work.name, ": ", damage));
   }
@@ -337,8 +346,19 @@ absl::Status Device::BeforeLibraryCalls() {
 absl::StatusOr<std::unique_ptr<GpuEvent>> Device::Record() {
   LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Record"));
   auto event = std::make_unique<Event>();
+  LS_RETURN_IF_ERROR(Add({.name = "Record", .run = [this, time = event->time] {
+                            *time = time_;
+                            return absl::OkStatus();
+                          }}));
   event->works = queued_;
   return event;
+}
+
+absl::StatusOr<absl::Duration> Device::Elapsed(const GpuEvent& from, const GpuEvent& to) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Elapsed"));
+  const absl::Duration begin = *static_cast<const Event&>(from).time, end = *static_cast<const Event&>(to).time;
+  if (end == absl::InfiniteDuration()) return absl::FailedPreconditionError("Elapsed of an event before Wait");
+  return end - begin;
 }
 
 absl::Status Device::Wait(const GpuEvent& event) {

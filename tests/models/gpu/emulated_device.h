@@ -5,14 +5,17 @@
 //  - A write outside an allocation is detected: by the address sanitizer at once, else after the kernel.
 //  - Copies may use device and pinned memory only.
 //  - Kernels get LibTorch's memory of the device's own stream only, if the device knows LibTorch's streams.
+//  - Events have a simulated time: the sum of what the works before them take.
 //  - Tests can inject failures.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "models/device/gpu_device.h"
 #include "tests/models/gpu/emulation/block.h"
 
@@ -64,6 +67,8 @@ class EmulatedDevice : public GpuDevice {
   virtual void FailAfter(int64_t calls, DeviceFault fault) = 0;
   // The Replay after this many more replays fails.
   virtual void FailAfterReplays(int64_t replays, DeviceFault fault) = 0;
+  // Sets the simulated time of a piece of work, by the kernel's name, "Copy" or "Replay"; without it work takes none.
+  virtual void SetWorkTime(std::function<absl::Duration(const std::string& work)> time_of) = 0;
   virtual int64_t free_bytes() const = 0;
   // The number of pieces of memory that have not been freed.
   virtual int64_t allocations() const = 0;

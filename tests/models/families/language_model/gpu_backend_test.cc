@@ -142,7 +142,7 @@ TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
   ASSERT_TRUE(model->AllocateCache({}).ok());
   const int64_t taken = device.facts().memory_bytes - device.free_bytes();
   EXPECT_GE(taken, model->info().workspace_bytes);
-  EXPECT_LE(taken, model->info().workspace_bytes + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
+  EXPECT_LE(taken, model->info().workspace_bytes + 7 * 512) << "pieces begin at multiples of 256, with a strip between";
 }
 
 TEST_F(GpuBackendTest, AGpuThatIsLostIsReportedOnce) {

@@ -69,8 +69,9 @@ TEST_F(GpuStepTest, TakesTheSmallestShapeThatItFitsIn) {
 
   const StepShape prompt = ShapeFor(PlanOf({1, 70}));
   EXPECT_EQ(prompt.rows, 96);
-  EXPECT_EQ(prompt.single_rows, 0);
-  EXPECT_GE(prompt.tiles, 7) << "70 tokens are of 6 segments";
+  EXPECT_EQ(prompt.single_rows, 48) << "half of the rows may decode beside a prompt";
+  EXPECT_GE(prompt.tiles, 6) << "70 tokens are of 6 segments";
+  EXPECT_EQ(ShapeFor(PlanOf({70})).single_rows, 0);
   EXPECT_EQ(ShapeFor(PlanOf({512})).rows, 512);
   EXPECT_EQ(ShapeFor(PlanOf({513})).rows, 0);
   EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(129, 1))).rows, 192);
@@ -87,14 +88,21 @@ TEST_F(GpuStepTest, EveryRowOfAShapeMayEndItsChunk) {
   EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(512, 1), 3)).full_chunks, 512);
 }
 
-// With a tile, all rows attend in tiles: of 512 rows 512 / 8 + 64.
-TEST_F(GpuStepTest, OfMoreTilesThanAShapeHasRoomForThereIsNone) {
-  constexpr int64_t kMax = 512 / 8 + 64;
-  std::vector<int64_t> lengths(kMax, 1);
-  lengths.back() = 8;
-  EXPECT_EQ(ShapeFor(PlanOf(lengths)).tiles, kMax);
+TEST_F(GpuStepTest, MoreSingleRowsBesideATileThanHalfOfTheRowsHaveNoShape) {
+  std::vector<int64_t> lengths(256, 1);
+  lengths.push_back(8);
+  EXPECT_EQ(ShapeFor(PlanOf(lengths)).rows, 512) << "384 rows have room for 192 single ones";
   lengths.push_back(1);
   EXPECT_EQ(ShapeFor(PlanOf(lengths)).rows, 0);
+}
+
+// A tile has at least 8 rows of a prompt, so a shape has room for all.
+TEST_F(GpuStepTest, EveryShapeHasRoomForTheTilesOfAsManyRows) {
+  for (int64_t length = 8; length <= 512; ++length) {
+    for (const int64_t position : {0, 5, 11}) {
+      EXPECT_GE(ShapeFor(PlanOf({length}, position)).rows, length) << length << " tokens at " << position;
+    }
+  }
 }
 
 // Streams at any position, each with all the pages that its window, memory and segment may use.
@@ -178,13 +186,14 @@ TEST_F(GpuStepTest, WhatIsPaddedIsWrittenNowhereAndAttendsToNothing) {
 }
 
 // An unused tile has 0 rows.
-TEST_F(GpuStepTest, WithATileAllRowsAttendInTiles) {
+TEST_F(GpuStepTest, ARowThatDecodesBesideATileStaysSingle) {
   const StepPlan plan = PlanOf({1, 8});
   const GpuStep step = Pad(plan, StepTiles(plan), ShapeFor(plan));
-  std::vector<int64_t> tiles = {0, 1, 1, 8};
+  std::vector<int64_t> tiles = {1, 8}, single_rows = {0};
   tiles.resize(2 * step.tile_count());
+  single_rows.resize(8, -1);
   EXPECT_THAT(NumbersOf(step, step.tiles), ElementsAreArray(tiles));
-  EXPECT_EQ(step.single_count(), 0);
+  EXPECT_THAT(NumbersOf(step, step.single_rows), ElementsAreArray(single_rows));
 }
 
 // The ids of all tables are one array, which is uploaded last.

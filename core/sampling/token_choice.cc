@@ -1,0 +1,241 @@
+#include "core/sampling/token_choice.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+namespace longshort::core {
+namespace {
+
+// So few candidates are sorted.
+constexpr int64_t kFewCandidates = 96;
+// Of a sample of a row: every such block.
+constexpr int64_t kSampleStride = 16;
+
+// Floating-point numbers as integers in the same order.
+template <typename Number>
+using Ordinal = std::conditional_t<std::is_same_v<Number, float>, int32_t, int64_t>;
+template <typename Number>
+Ordinal<Number> ToOrdinal(Number number) {
+  Ordinal<Number> bits;
+  std::memcpy(&bits, &number, sizeof(bits));
+  return bits < 0 ? std::numeric_limits<Ordinal<Number>>::min() - bits : bits;
+}
+template <typename Number>
+Number FromOrdinal(Ordinal<Number> ordinal) {
+  const Ordinal<Number> bits = ordinal < 0 ? std::numeric_limits<Ordinal<Number>>::min() - ordinal : ordinal;
+  Number number;
+  std::memcpy(&number, &bits, sizeof(number));
+  return number;
+}
+
+}  // namespace
+
+template <typename Number>
+const TokenChoice::Largest<Number>& TokenChoice::FindLargest(absl::Span<const Number> row) {
+  Largest<Number>* largest;
+  if constexpr (std::is_same_v<Number, float>) {
+    largest = &float_largest_;
+  } else {
+    largest = &double_largest_;
+  }
+  const auto size = static_cast<int64_t>(row.size());
+  largest->of_blocks.resize(RowBlocks(size));
+  passes_.Of<Number>().find_largest(row.data(), size, largest->of_blocks.data());
+  largest->of_row = *std::max_element(largest->of_blocks.begin(), largest->of_blocks.end());
+  return *largest;
+}
+
+template <typename Number>
+int64_t TokenChoice::Likeliest(absl::Span<const Number> row) {
+  const Largest<Number>& largest = FindLargest(row);
+  const auto block = std::find(largest.of_blocks.begin(), largest.of_blocks.end(), largest.of_row);
+  const auto begin = row.begin() + (block - largest.of_blocks.begin()) * kRowBlock;
+  return std::find(begin, row.end(), largest.of_row) - row.begin();
+}
+
+template <typename Prepare>
+int64_t TokenChoice::DrawByWeight(double least, double uniform, const Prepare& prepare) {
+  double rest = uniform * std::accumulate(sums_.begin(), sums_.end(), 0.0);
+  // Rounding may leave some of `rest` after the last token; then that one is drawn.
+  int64_t last_block = static_cast<int64_t>(sums_.size()) - 1;
+  while (sums_[last_block] <= 0) --last_block;
+  int64_t block = 0, last = -1;
+  while (block < last_block && rest >= sums_[block]) rest -= sums_[block++];
+  for (; block <= last_block; ++block) {
+    if (sums_[block] <= 0) continue;
+    prepare(block);
+    for (int64_t i = block * kRowBlock; i < (block + 1) * kRowBlock; ++i) {
+      if (weights_[i] < least) continue;
+      last = i;
+      rest -= weights_[i];
+      if (rest < 0) return i;
+    }
+  }
+  return last;
+}
+
+template <typename Number>
+int64_t TokenChoice::Draw(absl::Span<const Number> row, int64_t tokens, const SamplingOptions& options,
+                          double uniform) {
+  const auto size = static_cast<int64_t>(row.size());
+  const Largest<Number>& largest = FindLargest(row);
+  WeightsOfRow weights = {.largest = static_cast<double>(largest.of_row),
+                          .scale = std::min(1 / options.temperature, 1e300)};
+  weights.cut = std::max(weights.largest + kLeastExponent / weights.scale, std::numeric_limits<double>::lowest());
+  const bool has_top_k = options.top_k > 0 && options.top_k < tokens;
+  std::pair<Number, int64_t> kth;
+  if (has_top_k) {
+    kth = FindKthLargest(row, largest, options.top_k);
+    weights.cut = std::max(weights.cut, static_cast<double>(kth.first));
+  }
+  // Otherwise only the weights of the block with the drawn token are needed.
+  const bool needs_weights = has_top_k || options.top_p < 1 || options.min_p > 0;
+  weights_.resize(RowBlocks(size) * kRowBlock);
+  sums_.resize(RowBlocks(size));
+  counts_.resize(RowBlocks(size));
+  passes_.Of<Number>().compute_weights(row.data(), size, largest.of_blocks.data(), weights,
+                                       needs_weights ? weights_.data() : nullptr, sums_.data());
+  if (has_top_k) DropLast(row, kth.first, kth.second - options.top_k);
+
+  double least = std::numeric_limits<double>::min();
+  if (!needs_weights)
+    return DrawByWeight(least, uniform, [&](int64_t block) {
+      const absl::Span<const Number> numbers = row.subspan(block * kRowBlock, kRowBlock);
+      double sum;
+      passes_.Of<Number>().compute_weights(numbers.data(), numbers.size(), &largest.of_blocks[block], weights,
+                                           &weights_[block * kRowBlock], &sum);
+    });
+  if (options.top_p < 1) least = KeepTopP(row, options.top_p);
+  if (options.min_p > least) {
+    least = options.min_p;
+    passes_.split(weights_.data(), RowBlocks(size), least, least, sums_.data(), counts_.data());
+  }
+  return DrawByWeight(least, uniform, [](int64_t) {});
+}
+
+template <typename Number>
+std::pair<Number, int64_t> TokenChoice::FindKthLargest(absl::Span<const Number> row, const Largest<Number>& largest,
+                                                       int64_t k) {
+  const auto size = static_cast<int64_t>(row.size());
+  if (k <= RowBlocks(size)) {
+    const Number least = LowerBoundOfKthLargest(largest.of_blocks, k);
+    std::vector<Number> found;
+    for (int64_t block = 0; block < RowBlocks(size); ++block) {
+      if (largest.of_blocks[block] < least) continue;
+      for (const Number number : row.subspan(block * kRowBlock, kRowBlock)) {
+        if (number >= least) found.push_back(number);
+      }
+    }
+    std::nth_element(found.begin(), found.begin() + (k - 1), found.end(), std::greater<Number>());
+    const Number kth = found[k - 1];
+    return {kth, k + std::count(found.begin() + k, found.end(), kth)};
+  }
+  const auto count_at_least = [&](int64_t ordinal) {
+    const auto least = FromOrdinal<Number>(static_cast<Ordinal<Number>>(ordinal));
+    return std::make_pair(least, passes_.Of<Number>().count_at_least(row.data(), size, least));
+  };
+  int64_t low = ToOrdinal(std::numeric_limits<Number>::lowest()), high = ToOrdinal(largest.of_row);  // inclusive
+  while (low < high) {
+    const int64_t middle = std::midpoint(high, low);  // rounded up
+    const bool enough = count_at_least(middle).second >= k;
+    (enough ? low : high) = enough ? middle : middle - 1;
+  }
+  return count_at_least(low);
+}
+
+template <typename Number>
+void TokenChoice::DropLast(absl::Span<const Number> row, Number number, int64_t count) {
+  for (int64_t i = static_cast<int64_t>(row.size()) - 1; count > 0; --i) {
+    if (row[i] != number) continue;
+    weights_[i] = 0;
+    --count;
+    const auto block = weights_.begin() + i / kRowBlock * kRowBlock;
+    sums_[i / kRowBlock] = std::accumulate(block, block + kRowBlock, 0.0);
+  }
+}
+
+void TokenChoice::Narrow(double target, int64_t stride, int64_t few, HeavyWeights& low, HeavyWeights& high) const {
+  // Two guesses a pass, close around where a line between the two ends meets the target; thirds if the last ones did
+  // not have it between them.
+  bool close = true;
+  while (low.sum - high.sum > static_cast<double>(few) * low.least) {
+    const int64_t first = ToOrdinal(low.least), distance = ToOrdinal(high.least) - first;
+    if (distance < 4) return;
+    const int64_t margin = close ? distance / 16 + 1 : distance / 6;
+    const double part = close ? (low.sum - target) / (low.sum - high.sum) : 0.5;
+    const int64_t middle = first + std::clamp(static_cast<int64_t>(part * static_cast<double>(distance)), margin + 1,
+                                              distance - margin - 1);
+    close = Compare(target, stride, middle - margin, middle + margin, low, high);
+  }
+}
+
+bool TokenChoice::Compare(double target, int64_t stride, int64_t less, int64_t more, HeavyWeights& low,
+                          HeavyWeights& high) const {
+  HeavyWeights lighter = {.least = FromOrdinal<double>(less)}, heavier = {.least = FromOrdinal<double>(more)};
+  passes_.add_up(weights_.data(), sums_.data(), static_cast<int64_t>(sums_.size()), stride, &lighter, &heavier);
+  if (lighter.sum < target) {
+    high = lighter;
+  } else if (heavier.sum < target) {
+    low = lighter;
+    high = heavier;
+    return true;
+  } else {
+    low = heavier;
+  }
+  return false;
+}
+
+template <typename Number>
+double TokenChoice::KeepTopP(absl::Span<const Number> row, double top_p) {
+  const auto blocks = static_cast<int64_t>(sums_.size());
+  const double total = std::accumulate(sums_.begin(), sums_.end(), 0.0);
+  const double target = top_p * total;
+  // All weights below the first `low` sum up to less than half of what may be left.
+  HeavyWeights low = {.least = std::max(std::numeric_limits<double>::min(),
+                                        (total - target) / (2 * static_cast<double>(weights_.size()))),
+                      .sum = total};
+  HeavyWeights high = {.least = FromOrdinal<double>(ToOrdinal(1.0) + 1)};
+  if (blocks >= 4 * kSampleStride) {  // a sample says where to look
+    HeavyWeights sample = low, sample_high = high, of_all = low;
+    passes_.add_up(weights_.data(), sums_.data(), blocks, kSampleStride, &sample, &of_all);
+    Narrow(top_p * sample.sum, kSampleStride, kFewCandidates / kSampleStride, sample, sample_high);
+    constexpr int64_t kMargin = (int64_t{1} << 52) / 8;  // about an eighth of the weight
+    const int64_t less = ToOrdinal(sample.least) - kMargin, more = ToOrdinal(sample_high.least) + kMargin;
+    if (less > ToOrdinal(low.least) && more < ToOrdinal(high.least)) Compare(target, 1, less, more, low, high);
+  }
+  Narrow(target, 1, kFewCandidates, low, high);
+  passes_.split(weights_.data(), blocks, low.least, high.least, sums_.data(), counts_.data());
+  std::vector<int64_t>& candidates = candidates_;
+  candidates.clear();
+  for (int64_t block = 0; block < blocks; ++block) {
+    if (counts_[block] == 0) continue;
+    for (int64_t i = block * kRowBlock; i < (block + 1) * kRowBlock; ++i) {
+      if (weights_[i] >= low.least && weights_[i] < high.least) candidates.push_back(i);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+  double reached = high.sum;
+  for (const int64_t i : candidates) {
+    if (reached < target) {
+      reached += weights_[i];
+      sums_[i / kRowBlock] += weights_[i];
+    } else {
+      weights_[i] = 0;
+    }
+  }
+  return low.least;
+}
+
+template int64_t TokenChoice::Likeliest(absl::Span<const float> row);
+template int64_t TokenChoice::Likeliest(absl::Span<const double> row);
+template int64_t TokenChoice::Draw(absl::Span<const float> row, int64_t tokens, const SamplingOptions& options,
+                                   double uniform);
+template int64_t TokenChoice::Draw(absl::Span<const double> row, int64_t tokens, const SamplingOptions& options,
+                                   double uniform);
+
+}  // namespace longshort::core

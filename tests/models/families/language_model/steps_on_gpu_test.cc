@@ -1,0 +1,143 @@
+// The engine's steps on an emulated GPU: how large they are, and what time they take.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/generation/step_loop.h"
+#include "core/requests/language_model_jobs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/fake_clock.h"
+#include "tests/core/fakes/recording_listeners.h"
+#include "tests/models/families/language_model/emulated_backends.h"
+#include "tests/models/families/language_model/random_decoder.h"
+#include "tests/models/families/language_model/tested_backends.h"
+
+namespace longshort::models::steps_on_gpu_test {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Gt;
+using ::testing::Lt;
+using ::testing::SizeIs;
+
+constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
+
+class StepsOnGpu : public testing::Test {
+ protected:
+  void Serve(const core::StepLoop::Options& options, int64_t max_graph_rows = 0) {
+    const EmulatedBackends backends(
+        {}, [this](EmulatedDevice& device) { device_ = &device; }, loss_, max_graph_rows);
+    model_ = RandomModelOn(OnDevice("", kWorker, &backends), QuickConfig(), 5);
+    vocabulary_ = *core::Vocabulary::Make(model_->info().vocabulary_size, nullptr);
+    loop_ = *core::StepLoop::Create(*model_, queue_, clock_, states_, options);
+  }
+  std::shared_ptr<core::RecordingGenerationListener> Generate(int64_t prompt_tokens, int64_t max_tokens,
+                                                              int32_t first = 0) {
+    core::GenerationRequest request;
+    for (int64_t i = 0; i < prompt_tokens; ++i) request.prompt.push_back(static_cast<int32_t>((first + i * i) % 31));
+    request.max_tokens = max_tokens;
+    auto listener = std::make_shared<core::RecordingGenerationListener>();
+    auto job = core::MakeJob(std::move(request), listener, vocabulary_, observer_, sessions_);
+    EXPECT_TRUE(queue_.Push(*std::move(job)).ok());
+    return listener;
+  }
+  void RunToEnd() {
+    while (loop_->RunOnce()) {
+    }
+  }
+  std::vector<int64_t> RowsOfSteps() const {
+    std::vector<int64_t> rows;
+    for (const auto& [time, count] : observer_.steps) rows.push_back(count);
+    return rows;
+  }
+  std::vector<absl::Duration> TimesOfSteps() const {
+    std::vector<absl::Duration> times;
+    for (const auto& [time, rows] : observer_.steps) times.push_back(time);
+    return times;
+  }
+
+  core::FakeClock clock_;  // stands still: only the device's work takes time
+  core::RecordingObserver observer_;
+  const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
+  EmulatedDevice* device_ = nullptr;
+  std::unique_ptr<LanguageModel> model_;
+  core::Vocabulary vocabulary_;
+  core::SessionStore sessions_{clock_, {}};
+  core::RequestQueue queue_{{.limits = {.max_queued = 2000, .max_queued_cost = absl::InfiniteDuration()}}, {kWorker}};
+  core::WorkerStates states_{1, queue_, observer_};
+  std::unique_ptr<core::StepLoop> loop_;
+};
+
+TEST_F(StepsOnGpu, APromptOf8192TokensIsTwoSteps) {
+  Serve({.max_streams = 1});
+  const auto listener = Generate(8192, 1);
+  RunToEnd();
+  EXPECT_TRUE(listener->status.ok()) << listener->status;
+  EXPECT_THAT(RowsOfSteps(), ElementsAre(4096, 4096));
+}
+
+TEST_F(StepsOnGpu, AThousandStreamsDecodeInOneStep) {
+  Serve({.max_streams = 1000});
+  for (int32_t i = 0; i < 1000; ++i) Generate(3, 3, i);
+  RunToEnd();
+  EXPECT_THAT(RowsOfSteps(), ElementsAre(3000, 1000, 1000));  // 3 tokens each, then one sampled token each, twice
+}
+
+// The logits of a document's rows need memory: 1,024 rows at least, but not those of a whole step.
+TEST_F(StepsOnGpu, LogitsAreLimitedForLargeVocabularies) {
+  LanguageModelConfig config = QuickConfig();
+  for (const auto& [vocabulary, rows] : {std::pair{31, 4096}, std::pair{16'384, 2048}, std::pair{131'072, 1024}}) {
+    config.vocabulary_size = vocabulary;
+    const EmulatedBackends backends(
+        {.memory_bytes = int64_t{1} << 30}, [](EmulatedDevice&) {}, loss_, 0);
+    const StepLimits limits = RandomModelOn(OnDevice("", kWorker, &backends), config, 5)->info().step_limits;
+    EXPECT_EQ(limits.rows, 4096);
+    EXPECT_EQ(limits.logit_rows, rows);
+  }
+}
+
+// Most steps of a long prompt have no logits, so the host does not wait for a result of theirs.
+TEST_F(StepsOnGpu, AStepTakesTheDevicesTimeWithoutLogitsToo) {
+  Serve({.max_streams = 1, .steps = {.max_rows = 64}});
+  device_->SetWorkTime([](const std::string& work) {
+    return work == "AttendFromTiles" || work == "AttendToBlocks" ? absl::Milliseconds(7) : absl::ZeroDuration();
+  });
+  Generate(256, 2);
+  RunToEnd();
+  EXPECT_THAT(observer_.steps, SizeIs(Gt(4)));
+  EXPECT_THAT(TimesOfSteps(), Each(absl::Milliseconds(7)));
+}
+
+TEST_F(StepsOnGpu, ThePlannerLearnsTheDevicesTime) {
+  Serve({.max_streams = 1});
+  device_->SetWorkTime(
+      [](const std::string& work) { return work == "AttendFromTiles" ? absl::Seconds(1) : absl::ZeroDuration(); });
+  Generate(3 * 4096, 1);
+  RunToEnd();
+  // 4,096 rows in a second, and a step should take 30 ms.
+  EXPECT_EQ(RowsOfSteps().front(), 4096);
+  EXPECT_THAT(RowsOfSteps()[1], Lt(300));
+}
+
+TEST_F(StepsOnGpu, AStepWithoutLogitsReportsItsOwnFailure) {
+  for (const int64_t max_graph_rows : {0, 64}) {
+    observer_.failures.clear();
+    observer_.steps.clear();
+    Serve({.max_streams = 2, .steps = {.max_rows = 32}}, max_graph_rows);
+    const auto listener = Generate(64, 1);
+    if (max_graph_rows > 0) {
+      device_->FailAfterReplays(0, DeviceFault::kLost);
+    } else {
+      device_->FailAfter(2, DeviceFault::kLost);
+    }
+    while (observer_.steps.empty()) loop_->RunOnce();
+    EXPECT_THAT(observer_.failures, SizeIs(1)) << "the first step has 32 of 64 rows, and no logits";
+    EXPECT_THAT(observer_.steps, SizeIs(1));
+    loop_->EndAll(absl::CancelledError("the test ends"));
+    loop_.reset();
+  }
+}
+
+}  // namespace longshort::models::steps_on_gpu_test
