@@ -78,10 +78,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return Call("cudaStreamDestroy"); }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return Call("cudaStreamSynchronize"); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return Make("cudaEventCreateWithFlags", event); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return Make("cudaEventCreate", event); }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return Call("cudaEventDestroy"); }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return Call("cudaEventRecord"); }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return Call("cudaEventSynchronize"); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = 0;
+  return Call("cudaEventElapsedTime");
+}
 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return Call("cudaFuncSetAttribute"); }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) { return Call("cudaLaunchKernelExC"); }
