@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -59,6 +60,12 @@ struct ModelGpu {
   std::shared_ptr<GpuLoss> loss;
   GraphLimits graphs = {};
 };
+
+// A tensor in memory of the options' device. at::from_blob would ask the driver which device that is.
+inline at::Tensor TensorIn(void* memory, at::IntArrayRef sizes, const at::TensorOptions& options,
+                           at::OptionalIntArrayRef strides = std::nullopt) {
+  return at::for_blob(memory, sizes).strides(strides).options(options).target_device(options.device()).make_tensor();
+}
 
 // Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 inline absl::Status CheckHeadWidth(int64_t head_width) {
