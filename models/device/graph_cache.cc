@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
+#include "models/device/model_gpu.h"
 
 namespace longshort::models {
 namespace {
@@ -34,7 +35,7 @@ absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Ten
                                             " bytes, more than the first graph's ", logits.bytes(), " bytes"));
   }
   BatchGraph graph;
-  graph.logits = at::from_blob(logits.data(), first.sizes(), first.options());
+  graph.logits = TensorIn(logits.data(), first.sizes(), first.options());
   const auto body = [layers = std::move(layers), to = graph.logits] {
     const c10::InferenceMode inference;  // an emulated device calls this when it runs queued work
     return Run([&] { return to.copy_(layers()); }).status();

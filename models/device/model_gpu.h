@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -71,6 +72,12 @@ inline absl::StatusOr<std::unique_ptr<GpuDevice>> OpenDevice(const ModelGpu& gpu
   LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
   LS_RETURN_IF_ERROR(CheckChip(device->facts()));
   return device;
+}
+
+// A tensor in memory of the options' device. at::from_blob would ask the driver which device that is.
+inline at::Tensor TensorIn(void* memory, at::IntArrayRef sizes, const at::TensorOptions& options,
+                           at::OptionalIntArrayRef strides = std::nullopt) {
+  return at::for_blob(memory, sizes).strides(strides).options(options).target_device(options.device()).make_tensor();
 }
 
 // Errors: UNIMPLEMENTED for heads that are too wide for the kernels.

@@ -1,4 +1,5 @@
-"""Checks kernels, backends and speed on a GPU: `check` runs pieces, `bundle` packs what another machine needs."""
+"""Checks kernels, backends and speed on a GPU: `check` runs pieces, `day` those of a short loan of a machine, `bundle`
+packs what another machine needs. `count` compares what can be counted without a GPU."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gpu import bundle
-from gpu.pieces import CORRECTNESS, PIECES, ROOT, Place, environment
+from gpu import bundle, counts
+from gpu.pieces import CORRECTNESS, DAYS, PIECES, ROOT, Place, environment
 
 SECONDS = 570
 SHOWN_LINES = 40
@@ -34,7 +35,7 @@ class Result:
         return f"{word:<4} {self.piece}: {self.why or 'status 0'}, {self.seconds:.1f} s"
 
 
-def main() -> int:
+def arguments_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tests/gpu/run",
         description=__doc__,
@@ -64,19 +65,40 @@ def main() -> int:
         "--seconds", type=float, default=SECONDS, help="of all pieces; those that do not fit fail (%(default)s)"
     )
     check.add_argument("--no-compile", action="store_true", help="measure no torch.compile, which takes minutes")
+    day = commands.add_parser("day", help="run the pieces that fit one call on a machine that is lent for minutes")
+    day.add_argument("number", nargs="?", type=int, choices=DAYS, default=1, help="%(choices)s; without, 1")
+    day.add_argument("--device", default="cuda:0", help="as for check")
+    day.add_argument("--out", type=Path, metavar="FOLDER", help="as for check")
+    count = commands.add_parser("count", help="compare tests/models/gpu/counts.txt with this tree, without a GPU")
+    count.add_argument("--write", action="store_true", help="write the file")
     arguments = parser.parse_args()
+    if unknown := [piece for piece in getattr(arguments, "pieces", []) if piece not in PIECES]:
+        parser.error(f"no piece {unknown[0]}; there are {', '.join(PIECES)}")
+    return arguments
+
+
+def main() -> int:
+    arguments = arguments_of()
+    if arguments.command == "count":
+        return counts.count(write=arguments.write)
     if arguments.command == "bundle":
         print(f"{arguments.out}: {bundle.make(arguments.out, arguments.libtorch, emulated=arguments.emulated)} bytes")
         return 0
-    if unknown := [piece for piece in arguments.pieces if piece not in PIECES]:
-        parser.error(f"no piece {unknown[0]}; there are {', '.join(PIECES)}")
+    if arguments.command == "day":
+        seconds, pieces = DAYS[arguments.number]
+        return run(arguments, list(pieces), seconds, named=False, compiles=False)
+    pieces = arguments.pieces or list(CORRECTNESS)
+    return run(arguments, pieces, arguments.seconds, named=bool(arguments.pieces), compiles=not arguments.no_compile)
+
+
+def run(arguments: argparse.Namespace, pieces: list[str], seconds: float, *, named: bool, compiles: bool) -> int:
     preset = "release" if arguments.device.startswith("emulated:") else "cuda"
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
-        place = Place(
-            ROOT / "build" / preset / "bin", arguments.device, Path(scratch), compiles=not arguments.no_compile
-        )
-        check = Check(place, arguments.out, time.monotonic() + arguments.seconds)
-        return check.run(arguments.pieces or list(CORRECTNESS), named=bool(arguments.pieces))
+        place = Place(ROOT / "build" / preset / "bin", arguments.device, Path(scratch), compiles=compiles)
+        status = Check(place, arguments.out, started + seconds).run(pieces, named=named)
+    print(f"gpu: {time.monotonic() - started:.1f} of {seconds:g} s")
+    return status
 
 
 class Check:

@@ -168,6 +168,13 @@ CORRECTNESS = _by_name(
 )
 PIECES = CORRECTNESS | _by_name(kernel_times, bench_streams, bench_served, bench_lengths, bench_images, bench_texts)
 
+# The seconds and the pieces of each call on a machine that is lent for 15 minutes. The first call gives first numbers.
+DAYS = {
+    1: (300, ("machine", "instructions", "device", "kernels", "bench-streams")),
+    2: (330, ("graphs", "models", "server", "bf16", "kernel-times")),
+    3: (570, ("goldens", "memcheck", "racecheck")),
+}
+
 
 def environment(place: Place) -> dict[str, str]:
     """A bundle's programs find their own libraries, and here LibTorch's, and those that it needs."""

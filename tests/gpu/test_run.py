@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from gpu import served
+from gpu.__main__ import main as gpu_main
 from gpu.bf16 import judge_classes, judge_text
-from gpu.bundle import libraries_of
+from gpu.bundle import check_size, libraries_of, travelling_bytes
 from gpu.kernel_times import Kernel, kernels_of
 from gpu.machine import misfits
-from gpu.pieces import PIECES, ROOT, SANITIZED, Place
+from gpu.pieces import CORRECTNESS, DAYS, PIECES, ROOT, SANITIZED, Place
 from gpu.served import difference
 
 BUILD = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build/release")
@@ -117,6 +119,52 @@ def test_pieces_that_do_not_fit_into_the_time_fail() -> None:
     done = run("check", "machine", "device", "--device=emulated:0", "--seconds=0")
     assert done.returncode == 1
     assert "FAIL machine: not run: the time of --seconds is over" in done.stdout
+
+
+def test_each_day_fits_a_loan_and_has_pieces_of_the_check() -> None:
+    assert {piece for _, pieces in DAYS.values() for piece in pieces} == {*CORRECTNESS, "kernel-times", "bench-streams"}
+    assert DAYS[1][0] + DAYS[2][0] <= 11 * 60, "the first two fit one start of a machine that is lent for 15 minutes"
+
+
+def test_a_day_prints_the_seconds_of_each_piece_and_of_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ran = []
+
+    def piece(place: Place) -> list[str]:
+        """Does nothing."""
+        ran.append(place.compiles)
+        return ["true"]
+
+    for name in DAYS[3][1]:
+        monkeypatch.setitem(PIECES, name, piece)
+    monkeypatch.setattr(sys, "argv", ["run", "day", "3", "--device=emulated:0", f"--out={tmp_path}"])
+    assert gpu_main() == 0
+    assert ran == [False] * len(DAYS[3][1]), "torch.compile takes minutes"
+    printed = capsys.readouterr().out
+    assert re.findall(r"^ok   (\S+): status 0, \d+\.\d s$", printed, re.MULTILINE) == list(DAYS[3][1])
+    assert re.search(r"^gpu: \d+\.\d of 570 s\n\Z", printed, re.MULTILINE)
+    assert len(json.loads(results_of(tmp_path)["results.json"])["pieces"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("bundle", "checkout", "fits"), [(21_000_000, 42_108_864, True), (21_000_000, 42_108_865, False)]
+)
+def test_a_bundle_leaves_4_megabytes_of_what_may_travel(bundle: int, checkout: int, fits: bool) -> None:
+    if fits:
+        check_size(bundle, checkout)
+        return
+    with pytest.raises(RuntimeError, match="the bundle has 21000000 bytes, the checkout 42108865; at most 63108864"):
+        check_size(bundle, checkout)
+
+
+def test_files_that_are_not_tracked_travel_and_ignored_ones_do_not(tmp_path: Path) -> None:
+    for name, size in {"tracked": 1, "new": 10, "ignored": 100, "gpu.tar.xz": 1000}.items():
+        (tmp_path / name).write_bytes(b"." * size)
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "tracked", ".gitignore"], cwd=tmp_path, check=True)
+    assert travelling_bytes(tmp_path, tmp_path / "gpu.tar.xz") == 1 + 10 + len("ignored\n")
 
 
 def test_a_piece_that_fails_is_reported(tmp_path: Path) -> None:

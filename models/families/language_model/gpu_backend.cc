@@ -236,7 +236,7 @@ absl::Status GpuBackend::CaptureGraph(const StepShape& shape) {
   graph->shape = shape;
   graph->step = Pad({}, StepTiles({}), shape);
   graph->logits =
-      at::from_blob(graph_logits_.data(), {shape.rows, decoder_->config.vocabulary_size}, device_.Options(at::kFloat));
+      TensorIn(graph_logits_.data(), {shape.rows, decoder_->config.vocabulary_size}, device_.Options(at::kFloat));
   const auto body = [this, &graph = *graph]() -> absl::Status {
     try {
       const c10::InferenceMode inference;  // an emulated device calls this when it runs queued work

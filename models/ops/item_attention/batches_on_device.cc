@@ -61,7 +61,7 @@ DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket) {
 
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device) {
   const auto tensor = [&](const int64_t* numbers, int64_t count, int64_t stride = 1) {
-    return at::from_blob(const_cast<int64_t*>(numbers), {count}, {stride}, at::TensorOptions(at::kLong).device(device));
+    return TensorIn(const_cast<int64_t*>(numbers), count, at::TensorOptions(at::kLong).device(device), stride);
   };
   constexpr int64_t kStride = sizeof(cuda::ItemRows) / sizeof(int64_t);
   const DocumentShape& shape = documents.shape;
@@ -129,8 +129,8 @@ void StageImages(absl::Span<const ImageItem* const> images, char* to) {
 }
 
 at::Tensor ImagesIn(char* memory, const ImageBatchShape& shape, at::Device device) {
-  return at::from_blob(memory, {shape.images, shape.image.channels, shape.image.height, shape.image.width},
-                       at::TensorOptions(at::kFloat).device(device));
+  return TensorIn(memory, {shape.images, shape.image.channels, shape.image.height, shape.image.width},
+                  at::TensorOptions(at::kFloat).device(device));
 }
 
 }  // namespace longshort::models

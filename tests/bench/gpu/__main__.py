@@ -1,6 +1,7 @@
 """Measures a group of cases on a device, with the peaks of the same run, and prints a table of targets.
 
-tests/gpu/run check bench-GROUP runs it. A target that is missed is no failure of the run.
+tests/gpu/run check bench-GROUP runs it. A target that is missed is no failure of the run. With --model, it measures
+nothing, and prints the times that counts and the chip's figures predict.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.gpu import predict
 from bench.gpu.bench import Bench, MeasurementError, Row, as_json
 from bench.gpu.cases import GROUPS
 
@@ -65,6 +67,9 @@ def run(group: str, device: str, programs: Path, out: Path, *, compiles: bool) -
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--model"]:
+        print(*predict.table(), sep="\n")
+        sys.exit(0)
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
     parser.add_argument("group", choices=GROUPS)
     parser.add_argument("--device", required=True)
