@@ -1,6 +1,5 @@
 """The CUDA sources compile for the supported chips. Needs nvcc, not a GPU."""
 
-import re
 import subprocess
 from pathlib import Path
 
