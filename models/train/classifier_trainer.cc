@@ -131,11 +131,10 @@ class ClassifierTask final : public TrainingTask {
                                         absl::FunctionRef<bool()> stops) const {
     const int64_t examples = std::ssize(description.held_out);
     std::vector<TrainableClassifier::Scores> groups((examples + options_.group - 1) / options_.group);
-    std::atomic<size_t> next = 0;
     std::atomic<bool> stopped = false;
     shards_.Run([&](int64_t shard) {
       const c10::NoGradGuard no_grad;
-      for (size_t group = next++; group < groups.size() && !stopped; group = next++) {
+      for (size_t group = shard; group < groups.size() && !stopped; group += shards_.size()) {
         if (shard == 0 && stops()) {
           stopped = true;
           return;

@@ -48,7 +48,8 @@ int64_t TokenisedTexts::Tokens(int64_t item) const {
 absl::StatusOr<TokenisedTexts> PixelSequences(absl::Span<const LabelledExample> images,
                                               const TextClassifierConfig& config) {
   const std::unique_ptr<ImagePreprocessor> preprocessor = MakePixelSequencePreprocessor(config.preprocessing, {});
-  TokenisedTexts sequences{.longest = config.preprocessing.height * config.preprocessing.width};
+  TokenisedTexts sequences;
+  sequences.longest = config.preprocessing.height * config.preprocessing.width;
   for (const LabelledExample& image : images) {
     absl::StatusOr<ClassifierItem> item = preprocessor->Decode(image.content.front());
     if (!item.ok()) return Named(image.place, item.status());

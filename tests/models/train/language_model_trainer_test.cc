@@ -79,10 +79,10 @@ TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
 // The memory of each stream moves to the shard that computes the stream, and its dropout does not depend on the shard.
 TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnWithAnotherNumberOfShards) {
   LanguageModelTrainerOptions whole_run = Options("whole", 12);
-  whole_run.dropout = {.rows = 0.1};
+  whole_run.dropout = {.rows = 0.5};
   ASSERT_TRUE(TrainLanguageModel(whole_run, text_).ok());
   LanguageModelTrainerOptions interrupted = Options("interrupted", 12);
-  interrupted.dropout = {.rows = 0.1};
+  interrupted.dropout = {.rows = 0.5};
   interrupted.loop.stop_after_steps = 8;
   ASSERT_TRUE(TrainLanguageModel(interrupted, text_).ok());
   interrupted.loop.stop_after_steps = 0;
