@@ -2,7 +2,8 @@
 """Makes the files of Long Range Arena's Text from the archive aclImdb.tar.gz or .tar.xz of the IMDb reviews.
 
 train.jsonl and test.jsonl have 25,000 reviews each. For the paper's Table 2, test_insert.jsonl has 10 random
-punctuation marks at 10 random places of each review of the test, and test_delete.jsonl has no punctuation. Needs only Python.
+punctuation marks at 10 random places of each review of the test, and test_delete.jsonl has no punctuation.
+Needs only Python.
 """
 
 import argparse
