@@ -16,6 +16,7 @@
 
 namespace longshort::models::steps_on_gpu_test {
 
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Gt;
@@ -23,6 +24,8 @@ using ::testing::Lt;
 using ::testing::SizeIs;
 
 constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
+// Room for the pages of the largest step.
+constexpr int64_t kCacheBytes = int64_t{64} << 20;
 
 class StepsOnGpu : public testing::Test {
  protected:
@@ -70,14 +73,6 @@ class StepsOnGpu : public testing::Test {
   std::unique_ptr<core::StepLoop> loop_;
 };
 
-TEST_F(StepsOnGpu, APromptOf8192TokensIsTwoSteps) {
-  Serve({.max_streams = 1});
-  const auto listener = Generate(8192, 1);
-  RunToEnd();
-  EXPECT_TRUE(listener->status.ok()) << listener->status;
-  EXPECT_THAT(RowsOfSteps(), ElementsAre(4096, 4096));
-}
-
 TEST_F(StepsOnGpu, AThousandStreamsDecodeInOneStep) {
   Serve({.max_streams = 1000});
   for (int32_t i = 0; i < 1000; ++i) Generate(3, 3, i);
@@ -107,18 +102,19 @@ TEST_F(StepsOnGpu, AStepTakesTheDevicesTimeWithoutLogitsToo) {
   Generate(256, 2);
   RunToEnd();
   EXPECT_THAT(observer_.steps, SizeIs(Gt(4)));
-  EXPECT_THAT(TimesOfSteps(), Each(absl::Milliseconds(7)));
+  // Of one kind of rows, or of both.
+  EXPECT_THAT(TimesOfSteps(), Each(AnyOf(absl::Milliseconds(7), absl::Milliseconds(14))));
 }
 
 TEST_F(StepsOnGpu, ThePlannerLearnsTheDevicesTime) {
-  Serve({.max_streams = 1});
+  Serve({.max_streams = 1, .steps = {.max_rows = 256}, .cache_bytes = kCacheBytes});
   device_->SetWorkTime(
       [](const std::string& work) { return work == "AttendFromTiles" ? absl::Seconds(1) : absl::ZeroDuration(); });
-  Generate(3 * 4096, 1);
+  Generate(256 + 32, 1);
   RunToEnd();
-  // 4,096 rows in a second, and a step should take 30 ms.
-  EXPECT_EQ(RowsOfSteps().front(), 4096);
-  EXPECT_THAT(RowsOfSteps()[1], Lt(300));
+  // 256 rows in a second, and a step should take 30 ms.
+  EXPECT_EQ(RowsOfSteps().front(), 256);
+  EXPECT_THAT(RowsOfSteps()[1], Lt(32));
 }
 
 TEST_F(StepsOnGpu, AStepWithoutLogitsReportsItsOwnFailure) {
