@@ -122,7 +122,7 @@ def count(*, write: bool) -> int:
                 found += of_spills(chip, Path(scratch))
             found += listed("path") if machine_code.NVDISASM is None else of_paths(Path(scratch))
     different = differences(found, listed(*BY_PROGRAM, *BY_TOOLS))
-    print(*different, sep="\n")
+    print("\n".join(different) or "no number differs")
     if write:
         _write(found)
     return 0 if write or not different else 1
