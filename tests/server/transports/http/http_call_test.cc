@@ -194,7 +194,7 @@ TEST_F(HttpCallTest, AnAnswerThatWaitsHoldsNoMoreThanItsBytes) {
                                                          std::string json;
                                                          json.reserve(2 * kBytes);
                                                          json.append(kBytes, ' ');
-          return json;
+                                                         return json;
                                                        });
                                                      }));
   static const Operation operation = {.names = kNames, .work = work};
