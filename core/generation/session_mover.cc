@@ -25,7 +25,8 @@ void WorkerPages::End() {
 void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
   absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
   if (!opened.ok()) return done(opened.status());
-  SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.cache_layout, .cached = {}};
+  SessionArchive archive{
+      .tokens = {opened->tokens().begin(), opened->tokens().end()}, .cache_layout = model_.cache_layout, .cached = {}};
   const std::optional<ParkedPlace> parked = opened->parked();
   if (!parked.has_value()) {
     // Release the session before `done` runs, so that `done` can use it.

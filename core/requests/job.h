@@ -31,40 +31,64 @@ namespace longshort::core {
 //             ^ with a history, its last token, which the model has not read yet
 //
 // The rows of all tokens before `read` are in the cache, or can be computed again from here.
-
+//
+// The history is the session's until a function returns tokens: so it is copied once, by a worker, and not by the
+// thread that makes the job. Any thread that may read the job may call the functions that return counts.
 class TokenStream final {
  public:
   static constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
 
   // If `history` is empty, `given` is not.
-  TokenStream(std::vector<int32_t> history, std::vector<int32_t> given)
-      : given_begin_(static_cast<int64_t>(history.size())),
+  TokenStream(SharedTokens history, std::vector<int32_t> given)
+      : given_begin_(static_cast<int64_t>(history.tokens.size())),
         given_end_(given_begin_ + static_cast<int64_t>(given.size())),
+        end_(given_end_),
         read_(own_begin()),
-        tokens_(std::move(history.empty() ? given : history)) {
-    if (given_begin_ > 0) tokens_.insert(tokens_.end(), given.begin(), given.end());
-  }
+        capacity_(given_begin_ + static_cast<int64_t>(given.capacity())),
+        history_(std::move(history)),
+        tokens_(std::move(given)) {}
 
   int64_t own_begin() const { return given_begin_ == 0 ? 0 : given_begin_ - 1; }
   int64_t given_begin() const { return given_begin_; }
   int64_t given_end() const { return given_end_; }
-  int64_t end() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t end() const { return end_; }
   int64_t read() const { return read_; }
-  // The tokens that its memory has room for.
-  int64_t capacity() const { return static_cast<int64_t>(tokens_.capacity()); }
+  // The tokens that its memory has room for, or will have with the history.
+  int64_t capacity() const { return capacity_; }
 
-  int32_t operator[](int64_t position) const { return tokens_[position]; }
-  const std::vector<int32_t>& all() const { return tokens_; }
-  absl::Span<const int32_t> Unread() const { return absl::MakeConstSpan(tokens_).subspan(read_); }
+  // Thread: the one that owns the job, or searches for it (QueueEntry::is_searched).
+  int32_t operator[](int64_t position) const { return all()[position]; }
+  const std::vector<int32_t>& all() const {
+    if (!history_.tokens.empty()) Join();
+    return tokens_;
+  }
+  absl::Span<const int32_t> Unread() const { return absl::MakeConstSpan(all()).subspan(read_); }
 
-  void Append(int32_t token) { tokens_.push_back(token); }
+  void Append(int32_t token) {
+    if (!history_.tokens.empty()) Join();
+    tokens_.push_back(token);
+    ++end_;
+    capacity_ = static_cast<int64_t>(tokens_.capacity());
+  }
   void MarkReadUntil(int64_t position) { read_ = position; }
 
  private:
+  void Join() const {
+    std::vector<int32_t> joined;
+    joined.reserve(capacity_);
+    joined.assign(history_.tokens.begin(), history_.tokens.end());
+    joined.insert(joined.end(), tokens_.begin(), tokens_.end());
+    tokens_ = std::move(joined);
+    history_ = {};
+  }
+
   int64_t given_begin_;
   int64_t given_end_;
+  int64_t end_;
   int64_t read_;
-  std::vector<int32_t> tokens_;
+  int64_t capacity_;
+  mutable SharedTokens history_;         // until Join
+  mutable std::vector<int32_t> tokens_;  // behind the history; all of them after Join
 };
 
 // Where the rows of a job's tokens are in the workers' caches while no sequence runs for it. They belong to its

@@ -36,8 +36,8 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
   return session;
 }
 
-std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session) {
-  return session.has_value() ? session->tokens() : std::vector<int32_t>();
+SharedTokens TokensOf(const std::optional<SessionStore::Lease>& session) {
+  return session.has_value() ? session->shared_tokens() : SharedTokens();
 }
 
 std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session,
@@ -64,8 +64,7 @@ absl::StatusOr<Vocabulary> Vocabulary::Make(int64_t size, std::shared_ptr<const 
 }
 
 GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
-                             const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
-                             std::vector<int32_t> history)
+                             const Vocabulary& vocabulary, LanguageModelEngineObserver& observer, SharedTokens history)
     : Job(TokenStream(std::move(history), std::move(request.prompt))),
       request_(std::move(request)),
       listener_(std::move(listener)),
@@ -74,7 +73,8 @@ GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<Generati
       delta_buffer_(request_.stop_strings) {}
 
 int64_t GenerationJob::OptionBytes() const {
-  return 2 * request_.OptionBytes();  // the sampler and the delta buffer have copies
+  const int64_t options = 2 * request_.OptionBytes();  // the sampler and the delta buffer have copies
+  return options + ScoredInPrompt() * MemoryOfToken(request_.top_alternatives);
 }
 
 int64_t GenerationJob::MaxReused() const {
@@ -109,6 +109,7 @@ absl::Status GenerationJob::OnRead(int64_t count, absl::Span<const float> logits
 absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> logits) {
   // The last token has no successor in the prompt.
   const int64_t scored = std::min(count, stream_.given_end() - 1 - stream_.read());
+  prompt_scores_.reserve(ScoredInPrompt());
   for (int64_t row = 0; row < scored; ++row) {
     LS_ASSIGN_OR_RETURN(GeneratedToken token, Describe(stream_[stream_.read() + row + 1],
                                                        logits.subspan(row * vocabulary_.size, vocabulary_.size)));
@@ -176,7 +177,7 @@ void GenerationJob::Finish(const absl::Status& status, absl::Time now) {
 }
 
 ScoringJob::ScoringJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener, int64_t vocabulary_size,
-                       LanguageModelEngineObserver& observer, std::vector<int32_t> history)
+                       LanguageModelEngineObserver& observer, SharedTokens history)
     : Job(TokenStream(std::move(history), std::move(request.tokens))),
       request_(std::move(request)),
       listener_(std::move(listener)),
@@ -219,8 +220,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::sha
                                              const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
                                              SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
   LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, request.prompt, sessions, pages));
-  std::vector<int32_t> history = TokensOf(session);
-  if (history.empty() && request.prompt.empty()) {
+  SharedTokens history = TokensOf(session);
+  if (history.tokens.empty() && request.prompt.empty()) {
     return absl::InvalidArgumentError("the prompt is empty, and there is no session to continue");
   }
   auto job = std::make_unique<GenerationJob>(std::move(request), std::move(listener), vocabulary, observer,
@@ -232,9 +233,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared
                                              const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
                                              SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
   LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, request.tokens, sessions, pages));
-  std::vector<int32_t> history = TokensOf(session);
   auto job = std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary.size, observer,
-                                          std::move(history));
+                                          TokensOf(session));
   return WithSession(std::move(job), std::move(session), pages);
 }
 

@@ -73,7 +73,7 @@ class GenerationJob final : public Job {
  public:
   // `vocabulary` and `observer` must outlive this. `history`: the session's tokens.
   GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener, const Vocabulary& vocabulary,
-                LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
+                LanguageModelEngineObserver& observer, SharedTokens history = {});
 
   const RequestContext& context() const override { return request_.context; }
   int64_t MaxTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
@@ -95,6 +95,10 @@ class GenerationJob final : public Job {
 
  private:
   int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
+  // How many of the prompt's tokens are scored. The first token of a text has no score.
+  int64_t ScoredInPrompt() const {
+    return request_.prompt_log_probabilities ? stream_.given_end() - 1 - stream_.own_begin() : 0;
+  }
   // Scores the prompt's tokens after the `count` that were read.
   absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
   // Samples the next token from its row, [V], and delivers what is not held back.
@@ -124,7 +128,7 @@ class ScoringJob final : public Job {
  public:
   // `observer` must outlive this. `history`: the session's tokens.
   ScoringJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener, int64_t vocabulary_size,
-             LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
+             LanguageModelEngineObserver& observer, SharedTokens history = {});
 
   const RequestContext& context() const override { return request_.context; }
   int64_t MaxTokens() const override { return stream_.end() - 1; }

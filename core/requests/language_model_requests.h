@@ -12,11 +12,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/memory_meter.h"
 #include "core/requests/request_context.h"
 #include "core/sampling/sampler.h"
 #include "core/session/session.h"
 
 namespace longshort::core {
+
+// What a described token takes in memory, with so many alternatives.
+constexpr int64_t MemoryOfToken(int64_t alternatives) {
+  return static_cast<int64_t>(sizeof(GeneratedToken)) +
+         (alternatives == 0 ? 0 : HeapBytes(alternatives * static_cast<int64_t>(sizeof(TokenLogProbability))));
+}
 
 // A step of the model that read a piece of a prompt, or several consecutive steps of a long prompt.
 struct PromptPiece {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/cache/cache_grid.h"
 
 namespace longshort::core {
@@ -22,6 +24,12 @@ struct SessionReference {
   std::optional<int64_t> expected_tokens = std::nullopt;
   // If a generation ends early, the session keeps its prompt and the tokens that were delivered.
   bool keep_partial = false;
+};
+
+// The tokens of a session, or the first of them. They are shared, so that no call copies a long conversation.
+struct SharedTokens {
+  std::shared_ptr<const std::vector<int32_t>> owner;
+  absl::Span<const int32_t> tokens;
 };
 
 // A session in transit from one engine to another.

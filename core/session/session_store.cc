@@ -62,11 +62,6 @@ void SessionStore::Lease::Commit(SessionState state) {
   store.MakeIdle(session);
 }
 
-void SessionStore::Lease::Shorten(int64_t tokens) {
-  tokens_ = std::make_shared<const std::vector<int32_t>>(tokens_->begin(), tokens_->begin() + tokens);
-  parked_.reset();
-}
-
 void SessionStore::Release(Lease& lease) {
   const Visit visit(*this);
   const auto session = sessions_.find(lease.key_);

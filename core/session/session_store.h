@@ -34,6 +34,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -83,7 +84,6 @@ inline std::shared_ptr<ClientBudgets> SessionTokenBudgets(int64_t tokens, std::s
 
 // Thread-safe.
 class SessionStore final {
-  // Shared with leases, so that no call copies a long conversation while it holds the mutex.
   using Tokens = std::shared_ptr<const std::vector<int32_t>>;
 
  public:
@@ -110,6 +110,7 @@ class SessionStore final {
         : store_(std::exchange(other.store_, nullptr)),
           key_(std::move(other.key_)),
           tokens_(std::move(other.tokens_)),
+          count_(other.count_),
           parked_(other.parked_),
           partial_from_(other.partial_from_),
           pages_(std::move(other.pages_)) {}
@@ -120,13 +121,17 @@ class SessionStore final {
     // Whether it was not committed yet.
     bool held() const { return store_ != nullptr; }
     // The tokens after the previous call; empty for a new session.
-    const std::vector<int32_t>& tokens() const { return *tokens_; }
+    absl::Span<const int32_t> tokens() const { return absl::MakeConstSpan(*tokens_).first(count_); }
+    SharedTokens shared_tokens() const { return {.owner = tokens_, .tokens = tokens()}; }
     // Where the previous call parked them; nullopt if that was in another engine.
     const std::optional<ParkedPlace>& parked() const { return parked_; }
     // SessionState::partial_from.
     const std::optional<int64_t>& partial_from() const { return partial_from_; }
     // Continues from the first `tokens` of the session. The session itself changes only by Commit.
-    void Shorten(int64_t tokens);
+    void Shorten(int64_t tokens) {
+      count_ = static_cast<size_t>(tokens);
+      parked_.reset();
+    }
     // Sets the session's state, which is parked in the engine that opened the lease. Ends the lease. Releases the
     // previous place, in whichever engine it is.
     void Commit(SessionState state);
@@ -138,6 +143,7 @@ class SessionStore final {
         : store_(store),
           key_(std::move(key)),
           tokens_(std::move(tokens)),
+          count_(tokens_->size()),
           parked_(parked),
           partial_from_(partial_from),
           pages_(std::move(pages)) {}
@@ -145,6 +151,7 @@ class SessionStore final {
     SessionStore* store_;
     SessionKey key_;
     Tokens tokens_;
+    size_t count_;
     std::optional<ParkedPlace> parked_;
     std::optional<int64_t> partial_from_;
     std::weak_ptr<SessionPages> pages_;

@@ -22,6 +22,8 @@ struct x509_st;  // OpenSSL's X509
 
 namespace longshort::server {
 
+struct Grant;
+
 // A call's credentials, as a protocol front received them. Not checked yet, except that a certificate is the peer's:
 // TLS has verified that.
 struct Credentials {
@@ -30,6 +32,8 @@ struct Credentials {
   // SPIFFE id and subject (RFC 2253) of the peer's certificate, if the connection uses mutual TLS.
   std::string spiffe_id = {};
   std::string certificate_subject = {};
+  // What they grant, if the table was asked already.
+  std::shared_ptr<const Grant> grant = nullptr;
 };
 
 // The rights of one credential. An admitted call keeps its grant after a new file removes it.
@@ -79,7 +83,8 @@ class Caller final {
   Caller() = default;
   explicit Caller(std::shared_ptr<const Grant> grant) : grant_(std::move(grant)) {}
 
-  // nullptr for the anonymous caller.
+  // Null for the anonymous caller, here and below.
+  const std::shared_ptr<const Grant>& grant() const { return grant_; }
   Identity* identity() const { return grant_ == nullptr ? nullptr : grant_->identity.get(); }
   bool MayUseAllModels() const { return grant_ == nullptr || grant_->models.AllowAll(); }
   bool MayUse(const std::string& model) const { return grant_ == nullptr || grant_->models.Allow(model); }

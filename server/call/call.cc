@@ -72,7 +72,8 @@ void Call::Begin() {
 void Call::TakeSoon() {
   const Received received = Look();
   const bool is_small = received.bytes <= kSmallBytes && !received.is_compressed;
-  if (is_small && memory_.budget().held() <= kFewCalls * kBytesOfCall) return Took(Take());
+  takes_in_pool_ = !is_small || memory_.budget().held() > kFewCalls * kBytesOfCall;
+  if (!takes_in_pool_) return Took(Take());
   const absl::Duration cost =
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
   core::WorkAttributes attributes = {

@@ -79,6 +79,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void SetTransportBytes(size_t bytes);
   // The work's answers that wait behind the one that is being written have so many bytes.
   void SetWaitingBytes(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether CallWork::Take, which calls this, runs by a thread of CallEnvironment::work and so may take its time.
+  bool takes_in_pool() const { return takes_in_pool_; }
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.
   void AdvanceLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -156,6 +158,7 @@ class Call : public std::enable_shared_from_this<Call> {
   int64_t gate_watch_ = 0;
   CallAnswer outgoing_;
   Budget::Share memory_;
+  bool takes_in_pool_ = false;  // set before each Take
 
   Mutex mutex_;
   CallGate::IdleNote idle_ ABSL_GUARDED_BY(mutex_);

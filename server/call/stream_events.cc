@@ -24,6 +24,14 @@ size_t WireBytes(const CompletionDelta& delta) {
   return kDeltaBytes + delta.text.size() + delta.raw.size() + kTokenBytes * tokens;
 }
 
+size_t BytesOfAlternatives(const CompletionDelta& delta) {
+  int64_t bytes = 0;
+  for (const core::GeneratedToken& token : delta.tokens) {
+    bytes += core::MemoryOfToken(static_cast<int64_t>(token.alternatives.capacity())) - core::MemoryOfToken(0);
+  }
+  return static_cast<size_t>(bytes);
+}
+
 void Merge(CompletionDelta from, CompletionDelta& into) {
   into.text += from.text;
   into.raw += from.raw;
@@ -34,6 +42,10 @@ void Merge(CompletionDelta from, CompletionDelta& into) {
 }
 
 }  // namespace
+
+size_t StreamEvents::Delta::memory() const {
+  return delta.text.capacity() + delta.raw.capacity() + delta.tokens.capacity() * core::MemoryOfToken(0) + alternatives;
+}
 
 void StreamEvents::Push(StreamEvent event) {
   if (auto* start = std::get_if<StreamStart>(&event); start != nullptr) {
@@ -51,14 +63,16 @@ void StreamEvents::Push(StreamEvent event) {
 
 void StreamEvents::PushDelta(CompletionDelta delta) {
   std::deque<Delta>& deltas = waiting_[delta.index].deltas;
-  const size_t bytes = WireBytes(delta);
-  waiting_bytes_ += bytes;
-  if (!deltas.empty() && deltas.back().bytes + bytes <= kMaxMergedBytes) {
+  const size_t wire_bytes = WireBytes(delta), alternatives = BytesOfAlternatives(delta);
+  if (!deltas.empty() && deltas.back().wire_bytes + wire_bytes <= kMaxMergedBytes) {
+    waiting_bytes_ -= deltas.back().memory();
     Merge(std::move(delta), deltas.back().delta);
-    deltas.back().bytes += bytes;
+    deltas.back().wire_bytes += wire_bytes;
+    deltas.back().alternatives += alternatives;
   } else {
-    deltas.push_back({std::move(delta), bytes});
+    deltas.push_back({.delta = std::move(delta), .wire_bytes = wire_bytes, .alternatives = alternatives});
   }
+  waiting_bytes_ += deltas.back().memory();
 }
 
 std::optional<StreamEvent> StreamEvents::PopFrom(Waiting& waiting) {
@@ -68,8 +82,8 @@ std::optional<StreamEvent> StreamEvents::PopFrom(Waiting& waiting) {
     const bool is_last = waiting.end.has_value() && next.delta.token_count > 0;
     const bool say = SaysSomething(next.delta) || has_company || is_last;
     if (!say && !waiting.end.has_value()) return std::nullopt;
+    waiting_bytes_ -= next.memory();
     CompletionDelta delta = std::move(next.delta);
-    waiting_bytes_ -= next.bytes;
     waiting.deltas.pop_front();
     if (say) return delta;
   }

@@ -29,7 +29,7 @@ class StreamEvents {
   // is kept. A keepalive is popped once, if there is no other event.
   void Push(StreamEvent event);
 
-  // Approximate wire size of the queued deltas. In memory, described tokens take a few times that.
+  // What the queued deltas take in memory.
   size_t waiting_bytes() const { return waiting_bytes_; }
 
   // The next event: the start, then the completions in round-robin order, then the summary. nullopt if there is none.
@@ -38,7 +38,10 @@ class StreamEvents {
  private:
   struct Delta {
     CompletionDelta delta;
-    size_t bytes = 0;  // approximate wire size
+    size_t wire_bytes = 0;    // about
+    size_t alternatives = 0;  // bytes that the tokens' alternatives take in memory
+
+    size_t memory() const;
   };
   struct Waiting {  // events of one completion
     std::deque<Delta> deltas;

@@ -127,12 +127,15 @@ HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
 
 // As CallRecord::Admit says. Connections of a Unix socket have no address.
 HttpEndpoints::ClientOf ClientsByHttp(const AccessControl* access, bool trusts_client_ids) {
-  return [access, trusts_client_ids](const HttpRequest& head) {
+  return [access, trusts_client_ids](HttpRequest& head) {
     if (access != nullptr) {
       Credentials credentials{.authorization = head.Find("authorization")};
       if (!credentials.authorization.has_value()) credentials = head.certificate;
       const absl::StatusOr<Caller> caller = access->Identify(credentials, {}, MonotonicNow());
-      if (caller.ok() && caller->identity() != nullptr) return caller->identity()->name();
+      if (caller.ok() && caller->identity() != nullptr) {
+        head.grant = caller->grant();
+        return caller->identity()->name();
+      }
     } else if (trusts_client_ids) {
       if (std::optional<std::string> id = head.Find("x-client-id"); id.has_value()) return *std::move(id);
     }

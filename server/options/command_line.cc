@@ -201,6 +201,7 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
 
 void AddAccess(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Access and sessions:");
+  table.AddOtherNames({"api-key", "api-keys", "token", "tokens"}, "--token-file=FILE");
   table.Add(
       "token-file", "FILE",
       "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "

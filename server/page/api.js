@@ -189,16 +189,37 @@ export function newSessionId() {
   return `page-${[...numbers].map((number) => number.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Ends a session; the call goes out even while the page closes. A call that was stopped uses it until its step ends,
-// which takes seconds on a busy server.
+// Waits while a call uses the session. A call that was stopped does until its step ends, which takes seconds on a busy
+// server. Returns whether there is such a session. (To try would be refused, and a refusal is a red line in the console.)
+export async function whenFree(model, sessionId, signal) {
+  for (let pause = 0.1; ; pause = Math.min(2 * pause, 4)) {
+    await sleep(pause, signal);
+    const session = await findSession(model, sessionId, signal);
+    if (!session?.inUse) return session !== undefined;
+  }
+}
+
+async function findSession(model, sessionId, signal) {
+  let pageToken = "";
+  do {
+    const page = await call("Sessions/ListSessions", { model, pageToken }, { quiet: true, signal });
+    const found = page.sessions?.find((one) => one.sessionId === sessionId);
+    if (found !== undefined) return found;
+    pageToken = page.nextPageToken ?? "";
+  } while (pageToken !== "");
+  return undefined;
+}
+
+// Ends a session; the call goes out even while the page closes. `stopped`: a call that used it was stopped just now.
 export async function closeSession(model, sessionId, { stopped = false } = {}) {
-  for (let pause = 0.25; ; pause = Math.min(2 * pause, 4)) {
-    if (stopped) await sleep(pause);
+  for (;;) {
+    // No call has created it, or the server has ended it.
+    if (stopped && !(await whenFree(model, sessionId))) return;
     try {
       await call("Sessions/CloseSession", { model, sessionId }, { quiet: true, keepalive: true });
       return;
     } catch (error) {
-      if (error.code === "not_found") return; // no call has created it, or the server has ended it
+      if (error.code === "not_found") return;
       if (error.code !== "aborted") throw error;
       stopped = true;
     }

@@ -106,7 +106,7 @@ export function makeClassify(models) {
     for (const item of pictures) {
       let picture;
       try {
-        picture = await pictureOf(item.file, most);
+        picture = await pictureOf(item.file, model.limits);
       } catch (error) {
         showError(item.result, `It cannot be read: ${error.message}`);
         continue;

@@ -1,6 +1,6 @@
 // The view Generate: streams a continuation into a conversation, which is a session on the server.
 
-import { closeSession, newSessionId, sleep, stream, toBase64 } from "./api.js";
+import { closeSession, newSessionId, stream, toBase64, whenFree } from "./api.js";
 import { Alternatives } from "./alternatives.js";
 import { copies } from "./copy.js";
 import { byId, count, say, seconds, sendByKey, several, short } from "./dom.js";
@@ -30,14 +30,15 @@ export function makeGenerate(models) {
   const selected = models.choice(byId("generate-model"), (model) => model.languageModel && model.tokenizer !== "none");
   const sameCall = makeSameCall("generate", () => generateCall(selected(), transcript.words + prompt.value, sampling));
   const sampling = new Sampling(sameCall.update);
-  let conversation = null; // {model, id, tokens}: tokens in the session, of what this page has received
+  // {model, id, tokens, stopped}: tokens in the session, of what this page has received; whether its last call was stopped.
+  let conversation = null;
   let running = null;
 
   async function generate() {
     const model = selected();
     if (model === null) return say(status, "The server has no language model that gives text.", true);
     if (prompt.value === "" && conversation === null) return say(status, "There is no prompt yet: type how the text begins.", true);
-    conversation ??= { model: { name: model.name, version: model.version }, id: newSessionId(), tokens: 0 };
+    conversation ??= { model: { name: model.name, version: model.version }, id: newSessionId(), tokens: 0, stopped: false };
     running = new AbortController();
     start.disabled = true;
     stop.disabled = false;
@@ -68,6 +69,7 @@ export function makeGenerate(models) {
     } catch (error) {
       const stopped = error.name === "AbortError";
       mayExist = stopped || error.code === "unavailable";
+      if (conversation !== null) conversation.stopped = stopped;
       // Without a conversation, another model was chosen.
       if (stopped && conversation !== null) say(status, `Stopped. ${summary(figures)}`);
       else if (!stopped) say(status, error.message, true);
@@ -115,15 +117,17 @@ export function makeGenerate(models) {
     }
   }
 
-  // Repeats a call whose session is still in use by one that was stopped, until that one's step ends.
+  // Waits while the session is in use by a call that was stopped.
   async function* patiently(request) {
-    for (let pause = 0.1; ; pause = Math.min(2 * pause, 1)) {
+    for (;;) {
+      if (conversation.stopped) await whenFree(conversation.model, conversation.id, running.signal);
+      conversation.stopped = false;
       try {
         yield* stream("Inference/GenerateStream", request, { signal: running.signal });
         return;
       } catch (error) {
         if (error.code !== "aborted") throw error;
-        await sleep(pause, running.signal);
+        conversation.stopped = true;
       }
     }
   }
@@ -184,7 +188,7 @@ export function makeGenerate(models) {
     transcript.clear();
     copy.disabled = true;
     say(status, "");
-    if (conversation !== null) close({ stopped: running !== null });
+    if (conversation !== null) close({ stopped: running !== null || conversation.stopped });
     sameCall.update();
   }
 

@@ -14,17 +14,21 @@ function isDecoded(bytes) {
   return startsWith(bytes, "\xff\xd8\xff") || startsWith(bytes, "\x89PNG") || (startsWith(bytes, "RIFF") && startsWith(bytes, "WEBP", 8));
 }
 
-// An img element with the file's picture: of an animation the first frame. Errors: the browser cannot draw it.
-async function loaded(file) {
+// What `use` returns of an img element with the file's picture.
+async function withPicture(file, use) {
   const url = URL.createObjectURL(file);
   try {
-    const picture = make("img", { src: url });
-    await picture.decode();
-    return picture;
+    return await use(make("img", { src: url }));
   } finally {
     URL.revokeObjectURL(url);
   }
 }
+
+// How many pixels it has; 0 if the browser cannot read it.
+const pixelsOf = (file) => withPicture(file, (picture) => new Promise((resolve) => {
+  picture.onload = () => resolve(picture.naturalWidth * picture.naturalHeight);
+  picture.onerror = () => resolve(0);
+}));
 
 async function drawnAsPng(picture, longestSide) {
   const width = picture.naturalWidth || WITHOUT_SIZE;
@@ -40,20 +44,21 @@ async function drawnAsPng(picture, longestSide) {
   return bytesOfFile(blob);
 }
 
-// As large as `most` bytes allow.
-async function asPng(file, most) {
-  const picture = await loaded(file);
+// As large as `most` bytes allow; of an animation the first frame. Errors: the browser cannot draw it.
+const asPng = (file, most) => withPicture(file, async (picture) => {
+  await picture.decode();
   for (let longestSide = LONGEST_SIDE; ; longestSide /= 2) {
     const bytes = await drawnAsPng(picture, longestSide);
     if (bytes.length <= most || longestSide === 1) return bytes;
   }
-}
+});
 
-// The bytes to send for a file, and whether the page has drawn them. The server takes at most `most` bytes. A file that
-// the browser cannot draw goes as it is: the server says what is wrong with it.
-export async function pictureOf(file, most) {
+// The bytes to send for a file, and whether the page has drawn them. The server takes at most so many bytes and pixels.
+// A file that the browser cannot draw goes as it is: the server says what is wrong with it.
+export async function pictureOf(file, { imageBytes, imagePixels }) {
   const bytes = await bytesOfFile(file);
-  if (isDecoded(bytes) && bytes.length <= most) return { bytes, drawn: false };
+  const most = Number(imageBytes);
+  if (isDecoded(bytes) && bytes.length <= most && (await pixelsOf(file)) <= Number(imagePixels)) return { bytes, drawn: false };
   try {
     return { bytes: await asPng(file, most), drawn: true };
   } catch {

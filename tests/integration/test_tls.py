@@ -74,6 +74,23 @@ def test_both_ports_speak_tls_and_nothing_else(repository: Path, tmp_path: Path,
             assert refused.startswith(b"HTTP/1.1 400 ") and b"https://" in refused
 
 
+def test_the_server_keeps_no_tls_sessions(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    """A client of TLS 1.2 that takes no ticket could only go on with a session that the server has kept."""
+    context = ssl.create_default_context(cadata=authority.pem.decode())
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_TICKET
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    def connect(port: int, session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        return context.wrap_socket(plain, server_hostname="localhost", session=session)
+
+    with Server(repository, tmp_path, *files_of(tmp_path, authority.server()), trusted=authority.pem) as server:
+        for port in (server.grpc_port, server.http_port):
+            with connect(port) as first, connect(port, first.session) as second:
+                assert not second.session_reused
+
+
 def test_curl_reads_metrics_and_probes(repository: Path, tmp_path: Path, authority: Authority) -> None:
     trusted = write_at_once(tmp_path / "ca.pem", authority.pem)
     with Server(repository, tmp_path, *files_of(tmp_path, authority.server()), trusted=authority.pem) as server:

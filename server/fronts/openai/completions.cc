@@ -66,6 +66,10 @@ absl::Status CheckEchoedIds(const CompletionsRequest& request, const RequestLimi
   return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
 }
 
+int64_t CompletionsOf(const CompletionsRequest& request) {
+  return static_cast<int64_t>(request.prompts.size()) * std::max<int64_t>(1, request.call.completions);
+}
+
 class CompletionsWork final : public GenerationStream {
  public:
   explicit CompletionsWork(Call& call) : GenerationStream(call) {}
@@ -81,21 +85,43 @@ class CompletionsWork final : public GenerationStream {
     LS_RETURN_IF_ERROR(CheckEchoedIds(request, record.environment().limits));
     answer_.emplace(request, record, *model);
     streams_ = request.stream;
+    {
+      const MutexLock lock(call_.mutex());
+      at_work_ = true;
+    }
+    constexpr int64_t kFew = 64;  // each takes 2 us
+    if (call_.takes_in_pool() || CompletionsOf(request) <= kFew) return Begin(std::move(request), *model);
+    call_.RunLater([self = Self(), request = std::move(request), model]() mutable {
+      static_cast<void>(self->Begin(std::move(request), *model));
+      self->call_.Advance();
+    });
+    return absl::OkStatus();
+  }
+
+  // Begins the work of a request that was read.
+  absl::Status Begin(CompletionsRequest request, const core::ServedLanguageModel& model) {
+    CallRecord& record = call_.record();
     const ModelReference reference = record.answering_model();
     const bool generates = request.call.max_tokens > 0;
-    if (generates && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
-    SetAtWork(true);
-    const auto self = std::shared_ptr<CompletionsWork>(call_.shared_from_this(), this);
-    const absl::Status status =
-        generates ? Generate(record, GenerationOf(request, reference),
-                             [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
-                  : ScoreText(record,
-                              ScoringOf(request, reference,
-                                        request.call.token_log_probabilities || model->tokenizer == nullptr),
-                              [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
-    if (!status.ok()) SetAtWork(false);
+    const bool describes = request.call.token_log_probabilities || model.tokenizer == nullptr;
+    absl::Status status;
+    if (generates && streams_) {
+      status = GenerateStream(record, GenerationOf(request, reference), Sink());
+    } else if (generates) {
+      status = Generate(record, GenerationOf(request, reference),
+                        [self = Self()](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); });
+    } else {
+      status = ScoreText(record, ScoringOf(request, reference, describes),
+                         [self = Self()](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
+    }
+    if (status.ok() && !(generates && streams_)) return status;
+    const MutexLock lock(call_.mutex());
+    at_work_ = false;  // the stream is open, or there is no work
+    if (!status.ok()) call_.NoteEnd(status);
     return status;
   }
+
+  std::shared_ptr<CompletionsWork> Self() { return std::shared_ptr<CompletionsWork>(call_.shared_from_this(), this); }
 
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return at_work_ || GenerationStream::HasWork();
@@ -144,14 +170,9 @@ class CompletionsWork final : public GenerationStream {
     if (usage.has_value()) whole_.push_back(*std::move(usage));
   }
 
-  void SetAtWork(bool at_work) {
-    const MutexLock lock(call_.mutex());
-    at_work_ = at_work;
-  }
-
-  bool streams_ = false;                    // set by Take, before the work begins
-  std::optional<CompletionAnswer> answer_;  // likewise
-  bool at_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  bool streams_ = false;                                 // set by Take, before the work begins
+  std::optional<CompletionAnswer> answer_;               // likewise
+  bool at_work_ ABSL_GUARDED_BY(call_.mutex()) = false;  // until Answer, or until the stream is open
   std::deque<CallAnswer> whole_ ABSL_GUARDED_BY(call_.mutex());
 };
 

@@ -2,6 +2,7 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/alarm.h>
+#include <openssl/ssl.h>
 
 #include <cstdlib>
 #include <string>
@@ -37,6 +38,14 @@ void SwitchOffChunkedReads() {
 }
 
 void SwitchOffLockOrderChecks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+
+void SwitchOffTlsSessionCaches() {
+  const auto new_context = [](void* context, void*, CRYPTO_EX_DATA*, int, long, void*) {
+    SSL_CTX_set_session_cache_mode(static_cast<SSL_CTX*>(context), SSL_SESS_CACHE_OFF);
+  };
+  // OpenSSL calls it with each new context from now on.
+  [[maybe_unused]] static const int index = SSL_CTX_get_ex_new_index(0, nullptr, new_context, nullptr, nullptr);
+}
 
 void SendGoaways(grpc::Server& server) {
   auto* core = reinterpret_cast<grpc_core::Server*>(server.c_server());

@@ -39,6 +39,7 @@ CallOrigin OriginOf(const HttpRequest& request) {
   CallOrigin origin =
       ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
   if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
+  origin.credentials.grant = request.grant;
   origin.peer = request.peer;
   origin.answer_bytes = kHttpAnswerBytes;
   origin.trace.authority = request.Find("host").value_or("").substr(0, kMaxAuthorityBytes);

@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
       own.grpc.empty() ? "" : absl::StrCat("The same by gRPC: ", own.grpc, " (--listen)\n"));
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(
                                               {.option = "http-listen", .address = own.address},
-                                              [&one = *endpoints](const HttpRequest& head) { return one.Route(head); },
+                                              [&one = *endpoints](HttpRequest& head) { return one.Route(head); },
                                               context.get(), own.limits, own.socket_mode));
   return endpoints;
 }
@@ -187,7 +187,7 @@ bool HttpEndpoints::Serves(const std::string& host) const {
          (inet_pton(AF_INET, name.c_str(), &address) == 1 && name.starts_with("127."));
 }
 
-HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
+HttpPlan HttpEndpoints::Route(HttpRequest& head) const {
   HttpPlan plan = PlanOf(head);
   const auto refuse = [&plan](const absl::Status& status) {
     HttpResponse response =

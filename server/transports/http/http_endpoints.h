@@ -32,8 +32,8 @@ class HttpEndpoints {
   // PERMISSION_DENIED.
   using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
 
-  // The client whose calls a request counts among (HttpPlan::client).
-  using ClientOf = std::function<std::string(const HttpRequest& head)>;
+  // The client whose calls a request counts among (HttpPlan::client). Sets HttpRequest::grant if it finds one.
+  using ClientOf = std::function<std::string(HttpRequest& head)>;
 
   struct Options {
     ListenAddress address;
@@ -83,7 +83,7 @@ class HttpEndpoints {
  private:
   explicit HttpEndpoints(Options options) : options_(std::move(options)) {}
 
-  HttpPlan Route(const HttpRequest& head) const;
+  HttpPlan Route(HttpRequest& head) const;
   // The plan for the path, whatever the method.
   HttpPlan PlanOf(const HttpRequest& head) const;
   // The answer to a GET of one of the port's own paths; nullptr for other paths.

@@ -94,7 +94,8 @@ inline std::function<void(const std::shared_ptr<HttpExchange>&)> AnswerWith(Http
 }
 
 // Called on the I/O thread. The method of `head` is never HEAD: that is a GET whose answer is sent without its body.
-using HttpRouter = std::function<HttpPlan(const HttpRequest& head)>;
+// HttpExchange::request has the head as the router leaves it.
+using HttpRouter = std::function<HttpPlan(HttpRequest& head)>;
 
 // One protocol's paths on the HTTP port: the plan for a request; nullopt if its path is not one of the protocol's. If
 // the path does not take the request's method, only `methods` and `write_error` are used. Called on the I/O thread.

@@ -39,6 +39,8 @@ struct HttpRequest {
   // Of the client's verified certificate. `authorization` is not set here.
   Credentials certificate;
   bool has_certificate = false;
+  // The caller's, if the router has found it (Credentials::grant).
+  std::shared_ptr<const Grant> grant;
 
   // The values of all fields of this name, joined by commas; nullopt if there is none.
   std::optional<std::string> Find(std::string_view name) const {

@@ -80,6 +80,9 @@ TEST_F(TokenBudgetTest, CountsGeneratedTokensAndOptionsInItsBudget) {
   for (int token = 0; token < 60; ++token) biased.sampling.logit_bias.emplace_back(0, 1.0F);
   const auto refused = std::make_shared<RecordingGenerationListener>();
   EXPECT_EQ(engine->Generate(biased, refused).code(), absl::StatusCode::kResourceExhausted);
+  GenerationRequest scored = SomeGeneration(30, 2);  // 29 tokens of the prompt have a score of 32 bytes
+  scored.prompt_log_probabilities = true;
+  EXPECT_EQ(engine->Generate(scored, refused).code(), absl::StatusCode::kResourceExhausted);
   engine->Drain(absl::InfiniteFuture());
   EXPECT_EQ(budgets->all()->held(), 0);
 }

@@ -2,12 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "tests/base/status_matchers.h"
 
@@ -117,6 +124,47 @@ TEST(FairPool, AClientLeavesAThreadToTheOthers) {
   last_ran.wait();  // those that waited for their client run while the pool lives
   const MutexLock lock(mutex);
   EXPECT_EQ(most, 2);
+}
+
+// Waits until a thread of this process sleeps. Returns how often it has gone to sleep so far.
+int64_t SleepsOf(pid_t thread) {
+  while (true) {
+    std::ifstream status(absl::StrCat("/proc/self/task/", thread, "/status"));
+    bool sleeps = false;
+    int64_t count = -1;
+    for (std::string line; std::getline(status, line);) {
+      if (absl::StartsWith(line, "State:")) sleeps = absl::StrContains(line, "S (sleeping)");
+      absl::string_view number = line;
+      if (absl::ConsumePrefix(&number, "voluntary_ctxt_switches:") && !absl::SimpleAtoi(number, &count)) count = -1;
+    }
+    if (sleeps) return count;
+    std::this_thread::yield();
+  }
+}
+
+// Two threads, of which a client may have one:
+//   the first thread    runs greedy's first task; the others of greedy wait for it
+//   the second thread   sleeps meanwhile: it could run none of them
+TEST(FairPool, AThreadWakesOnlyForATaskThatMayRun) {
+  std::latch greedy_runs(1), other_ran(1), go(1);
+  const auto pool = *FairPool::Create(2, {}, 1);
+  pool->Submit({.client = "greedy"}, [&] {
+    greedy_runs.count_down();
+    go.wait();
+    return absl::ZeroDuration();
+  });
+  greedy_runs.wait();
+  pid_t second = 0;
+  pool->Submit({.client = "other"}, [&] {
+    second = gettid();
+    other_ran.count_down();
+    return absl::ZeroDuration();
+  });
+  other_ran.wait();
+  const int64_t before = SleepsOf(second);
+  for (int i = 0; i < 20; ++i) pool->Submit({.client = "greedy"}, [] { return absl::ZeroDuration(); });
+  EXPECT_EQ(SleepsOf(second), before);
+  go.count_down();
 }
 
 }  // namespace longshort::core::fair_pool_test

@@ -36,7 +36,8 @@ class SessionImportTest : public testing::Test {
 
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
-    return lease.ok() ? lease->tokens() : std::vector<int32_t>{};
+    if (!lease.ok()) return {};
+    return {lease->tokens().begin(), lease->tokens().end()};
   }
 
   FakeClock clock_;

@@ -42,7 +42,8 @@ class SessionStoreTest : public testing::Test {
 
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
-    return lease.ok() ? lease->tokens() : std::vector<int32_t>{};
+    if (!lease.ok()) return {};
+    return {lease->tokens().begin(), lease->tokens().end()};
   }
 
   // The message of the refusal for lack of room; empty if the call is not refused.

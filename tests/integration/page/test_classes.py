@@ -116,6 +116,18 @@ def test_an_image_that_is_too_large_is_drawn_smaller(browser: Browser, tmp_path:
     browser.click("classify-clear")
 
 
+@pytest.mark.parametrize("kind", ["png", "jpg"])
+def test_an_image_of_too_many_pixels_is_drawn_smaller(browser: Browser, tmp_path: Path, kind: str) -> None:
+    """30 megapixels in few bytes; the server takes 25."""
+    Image.open(PHOTO).convert("RGB").resize((6000, 5000), Image.Resampling.NEAREST).save(tmp_path / f"large.{kind}")
+    show(browser, "classify")
+    browser.choose("classify-model", "flowers")
+    browser.id("classify-file").send_keys(str(tmp_path / f"large.{kind}"))
+    browser.wait_for_text("classify-status", "All are classified.")
+    assert "drawn by the browser" in browser.all("#classify-results > li")[0].text
+    browser.click("classify-clear")
+
+
 def test_two_texts_are_embedded_side_by_side(browser: Browser, page: Server, api: SimpleNamespace) -> None:
     texts = ["Das Wetter ist heute schön.", "Bonjour à tous les amis !"]
     show(browser, "embed")

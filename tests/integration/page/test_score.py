@@ -159,10 +159,11 @@ def test_scoring_can_be_stopped(browser: Browser, page: Server, api: SimpleNames
     show(browser, "score")
     browser.choose("score-model", "enwiki")
     browser.id("score-file").send_keys(str(tmp_path / "large.txt"))
-    browser.click("score-start")
-    browser.wait_for_text("score-totals", "smaller")
-    browser.click("score-stop")
-    browser.wait_for_text("score-status", "Stopped after")
-    assert browser.id("score-start").is_enabled()
-    wait_until(lambda: sessions_of(api, page) == [])
-    browser.forget_errors()  # the session may have been in use for a moment longer, which the page's first try reports
+    for _ in range(3):
+        browser.click("score-start")
+        browser.wait_for_text("score-totals", "smaller")
+        browser.click("score-stop")
+        browser.wait_for_text("score-status", "Stopped after")
+        assert browser.id("score-start").is_enabled()
+        wait_until(lambda: sessions_of(api, page) == [])
+    assert browser.errors() == [], "the session was in use for a moment longer, or was never made"

@@ -95,6 +95,13 @@ TEST_F(AccessControlTest, ATokenIsItsIdentity) {
   EXPECT_EQ(Admit(Bearer("a1"))->identity(), Admit(Bearer("a2"))->identity()) << "one identity, one limit";
 }
 
+TEST_F(AccessControlTest, AGrantThatWasFoundIsNotLookedUpAgain) {
+  Open(LineOf("alice", "a", "scopes=infer"));
+  const auto found = Admit(Bearer("a"));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(NameOf({.authorization = "Bearer unknown", .grant = found->grant()}), "alice");
+}
+
 TEST_F(AccessControlTest, APriorityAboveNormalIsTheLines) {
   Open(LineOf("alice", "usual", "scopes=infer") + LineOf("alice", "urgent", "scopes=infer priority=high"));
   const auto usual = Admit(Bearer("usual"));

@@ -113,6 +113,21 @@ TEST(StreamEvents, WaitingBytesAreCountedUntilTheyArePopped) {
   EXPECT_EQ(events.waiting_bytes(), 0U);
 }
 
+// 100 tokens, each with 5 alternatives: 32 bytes, and a block of the heap of 48 for 5 times 8 bytes.
+TEST(StreamEvents, DescribedTokensCountWithWhatTheyTakeInMemory) {
+  StreamEvents events(1);
+  CompletionDelta delta = Delta(0, "", 100);
+  delta.tokens.resize(100);
+  for (core::GeneratedToken& token : delta.tokens) token.alternatives.resize(5);
+  events.Push(delta);
+  EXPECT_NEAR(static_cast<double>(events.waiting_bytes()), 100 * (32 + 48), 100);
+  events.Push(delta);
+  EXPECT_GE(events.waiting_bytes(), 200U * (32 + 48)) << "merged, the list of tokens may have room for more";
+  EXPECT_LE(events.waiting_bytes(), 200U * (2 * 32 + 48) + 100);
+  EXPECT_EQ(DeltaOf(events.Pop()).tokens.size(), 200U);
+  EXPECT_EQ(events.waiting_bytes(), 0U);
+}
+
 TEST(StreamEvents, AnEmptyDeltaIsNotCountedForever) {
   StreamEvents events(1);
   events.Push(Delta(0, "", 0));

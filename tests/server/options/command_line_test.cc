@@ -27,6 +27,7 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"serve"}), HasSubstr("'serve' is not an option"));
   EXPECT_THAT(MessageOf({"--max-stream=1"}), HasSubstr("did you mean --max-streams?"));
   EXPECT_THAT(MessageOf({"--model-repo=zoo"}), HasSubstr("did you mean --model-repository=DIR?"));
+  EXPECT_THAT(MessageOf({"--api-key=x"}), HasSubstr("did you mean --token-file=FILE?"));
   EXPECT_THAT(MessageOf({"--port=8500"}), HasSubstr("did you mean --listen=HOST:PORT (gRPC) or --http-listen"));
   EXPECT_THAT(MessageOf({"--log-level=all"}), HasSubstr("debug, info, warning or error"));
   EXPECT_THAT(MessageOf({"--log-requests=0"}), HasSubstr("all, errors, or a whole number of at least 1"));

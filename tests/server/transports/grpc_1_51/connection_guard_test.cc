@@ -110,6 +110,32 @@ TEST(ConnectionGuard, ClosesTheConnectionWithTheMostIdleBytesIfAllHaveTooMany) {
   EXPECT_EQ(ended[0].received_bytes, 110'000);
 }
 
+// What gRPC has not read may begin calls: 13 bytes each. The limit is so low that the calls which gRPC knows, none, are
+// too many already.
+TEST(ConnectionGuard, UnreadBytesCountAsCallsThatNoServiceHasBegun) {
+  absl::Notification reported;
+  std::vector<ConnectionGuard::Ended> ended;
+  ConnectionGuard guard({.calls_not_begun = -1}, {.begun = [] { return int64_t{0}; },
+                                                  .begun_by = [](const std::string& /*peer*/) { return int64_t{0}; },
+                                                  .open = [](int64_t /*connections*/) {},
+                                                  .ended =
+                                                      [&](const std::vector<ConnectionGuard::Ended>& connections) {
+                                                        ended = connections;
+                                                        reported.Notify();
+                                                      }});
+  const Pair reading, waiting;
+  SendAndRead(reading, 2600);
+  ASSERT_EQ(send(waiting.client.number(), std::string(1300, 'x').data(), 1300, 0), 1300);
+  guard.Watch(reading.server.number());
+  guard.Watch(waiting.server.number());
+  ASSERT_TRUE(guard.Start().ok());
+  ASSERT_TRUE(reported.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].why, AbuseKind::kCalls);
+  EXPECT_EQ(ended[0].received_bytes, 1300);
+  EXPECT_EQ(ended[0].open_calls, 100);
+}
+
 // Ending a connection takes a descriptor for some microseconds.
 TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   std::atomic<int64_t> open = -1;

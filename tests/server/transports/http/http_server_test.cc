@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <atomic>
 #include <csignal>
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/server/transports/http/http_server_fixture.h"
 
 namespace longshort::server::http_server_test {
@@ -70,6 +75,55 @@ TEST_F(HttpServerTest, ClientsTakeTurnsHoweverManyRequestsOneHas) {
   EXPECT_THAT(others, EndsWith("\r\n\r\n42")) << "and its last one waited for one of the others each time";
   for (const auto& connection : connections) connection->Receive(100'000);
   EXPECT_EQ(numbered_, 51 * 21);
+}
+
+// A client's socket that is connected to this path.
+Descriptor ConnectTo(const std::string& path) {
+  Descriptor client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  EXPECT_EQ(connect(client.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  return client;
+}
+
+void SendTo(const Descriptor& client, const std::string& bytes) {
+  ASSERT_EQ(send(client.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
+
+// The bytes are read 16 KiB at a time. A Unix socket shows how many are left when the other request is served.
+TEST(HttpServer, AClientThatSendsOnAfterItsLastAnswerLetsOthersHaveTheirTurns) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path() + "/socket";
+  absl::Notification blocked, go;
+  int sending = -1, left = -1;
+  const auto server = HttpServer::Start({.option = "http-listen", .address = {.host = "", .port = 0, .path = path}},
+                                        [&](const HttpRequest& head) -> HttpPlan {
+                                          if (head.path == "/block") {
+                                            blocked.Notify();
+                                            go.WaitForNotification();
+                                          }
+                                          if (sending >= 0 && ioctl(sending, SIOCOUTQ, &left) != 0) left = -1;
+                                          return {.serve = AnswerWith({.body = "hello\n"})};
+                                        });
+  ASSERT_TRUE(server.ok()) << server.status();
+  const Descriptor other = ConnectTo(path), lingering = ConnectTo(path), blocking = ConnectTo(path);
+  std::string answer(kAnswer.size(), '\0');
+  SendTo(other, kGet);
+  ASSERT_GT(recv(other.number(), answer.data(), answer.size(), 0), 0);
+  SendTo(lingering, "no request\r\n\r\n");
+  while (recv(lingering.number(), answer.data(), answer.size(), 0) > 0) continue;
+  SendTo(blocking, "GET /block HTTP/1.1\r\nHost: x\r\n\r\n");
+  blocked.WaitForNotification();
+  SendTo(other, kGet);
+  const std::string more(1 << 10, 'x');
+  int64_t sent = 0;
+  while (send(lingering.number(), more.data(), more.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) sent += more.size();
+  ASSERT_GT(sent, 64 << 10);
+  sending = lingering.number();
+  go.Notify();
+  ASSERT_GT(recv(other.number(), answer.data(), answer.size(), 0), 0);
+  EXPECT_GT(left, 0) << "of " << sent;
 }
 
 TEST_F(HttpServerTest, ADefectEndsItsConnectionAlone) {
