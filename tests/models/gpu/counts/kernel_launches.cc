@@ -17,6 +17,8 @@ namespace longshort::models {
 namespace {
 
 constexpr int kWidth = 512, kHeads = 8, kChunkSize = 16;
+// Shared memory of a block, on chips of the capabilities 9.0 and 8.6.
+constexpr int64_t kMuchShared = 227 << 10, kLittleShared = 99 << 10;
 
 class Launches {
  public:
@@ -34,7 +36,10 @@ class Launches {
 
 void AddOfTypeAndWidth(cuda::ElementType element, int width, const std::string& instance, Launches& launches) {
   const cuda::CausalAttention causal = {.element = element, .heads = 1, .head_width = width};
-  launches.Add(cuda::PromptAttentionCall({.attention = causal, .tile_count = 1}), instance);
+  const KernelCall prompt = cuda::PromptAttentionCall({.attention = causal, .tile_count = 1}, kMuchShared);
+  const KernelCall in_one_stage = cuda::PromptAttentionCall({.attention = causal, .tile_count = 1}, kLittleShared);
+  launches.Add(prompt, instance);
+  if (prompt.function != in_one_stage.function) launches.Add(in_one_stage, instance);
   launches.Add(cuda::AttendToBlocksCall({.attention = causal, .row_count = 1, .max_blocks = 1}), instance);
   const cuda::RowAttention rows = {.element = element, .heads = 1, .head_width = width};
   launches.Add(cuda::DocumentAttentionCall({.attention = rows, .tile_count = 1}), instance);

@@ -149,7 +149,11 @@ struct Graph final : GpuGraph {
 class Device final : public RecordingDevice {
  public:
   explicit Device(Recorder& recorder) : recorder_(recorder) {
-    facts_ = {.name = "recording", .major = 9, .multiprocessors = 132, .memory_bytes = int64_t{1} << 40};
+    facts_ = {.name = "recording",
+              .major = 9,
+              .multiprocessors = 132,
+              .memory_bytes = int64_t{1} << 40,
+              .max_shared_bytes = 227 << 10};
   }
 
   const std::vector<Nodes>& graphs() const override { return graphs_; }
@@ -178,6 +182,7 @@ class Device final : public RecordingDevice {
   absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override { return std::make_unique<GpuEvent>(); }
   absl::Status Wait(const GpuEvent&) override { return absl::OkStatus(); }
   absl::Status Synchronize() override { return absl::OkStatus(); }
+  absl::StatusOr<absl::Duration> Elapsed(const GpuEvent&, const GpuEvent&) override { return absl::ZeroDuration(); }
 
   absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override {
     Nodes before = recorder_.Take();
@@ -192,7 +197,7 @@ class Device final : public RecordingDevice {
     recorder_.nodes().insert(recorder_.nodes().end(), nodes.begin(), nodes.end());
     return absl::OkStatus();
   }
-  bool has_failed() const override { return false; }
+  bool has_failed() override { return false; }
 
  private:
   using Pieces = std::map<char*, size_t>;

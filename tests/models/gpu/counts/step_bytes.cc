@@ -189,6 +189,7 @@ StepCount CountStep(const Nodes& step) {
   using Count = void (*)(const KernelCall& call, StepCount& count);
   static const std::map<std::string, Count> kKernels = {{"Activate", CountActivate},
                                                         {"AttendFromTiles", CountAttendFromTiles},
+                                                        {"AttendInOneStage", CountAttendFromTiles},
                                                         {"AttendToBlocks", CountAttendToBlocks},
                                                         {"Embed", CountEmbed},
                                                         {"Gather", CountGather},
