@@ -37,7 +37,7 @@ struct DataDescription {
   ProblemType problem = ProblemType::kSingleLabel;
   std::vector<std::string> labels;
   std::vector<Target> train, held_out;
-  std::vector<Target> validation;  // empty: the held-out examples choose the best weights
+  std::vector<Target> validation = {};  // empty: the held-out examples choose the best weights
   std::vector<std::string> notes;  // more sentences for the report
 };
 
