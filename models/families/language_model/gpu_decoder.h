@@ -120,7 +120,7 @@ struct GpuDecoder {
   at::Tensor embedding;  // [V, d], float32
   Linear output;
   std::vector<GpuLayer> layers;
-  std::vector<StepShape> shapes;  // of a worker's graphs
+  std::vector<StepShape> shapes;       // of a worker's graphs
   StepMemoryBytes graph_memory_bytes;  // of all graphs together
   StepMemoryBytes largest_step_bytes;  // of steps without a graph, whose logits are LibTorch's
 };
