@@ -38,7 +38,7 @@ struct DataDescription {
   std::vector<std::string> labels;
   std::vector<Target> train, held_out;
   std::vector<Target> validation = {};  // empty: the held-out examples choose the best weights
-  std::vector<std::string> notes;  // more sentences for the report
+  std::vector<std::string> notes;       // more sentences for the report
 };
 
 // Checks that the sorted `labels` are as many as the model's classes, and that labels.txt can hold them. `name` is the
