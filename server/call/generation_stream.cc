@@ -41,7 +41,7 @@ void GenerationStream::Push(StreamEvent event) {
     if (!events_.has_value()) return;
     events_->Push(std::move(event));
     const size_t waiting = events_->waiting_bytes();
-    call_.SetWaitingBytes(waiting);
+    call_.SetWaitingBytes(events_->waiting_memory());
     if (call_.writing()) return call_.record().PauseAbove(kMostWaiting, waiting);
     if (waiting <= kMostWaiting) return call_.AdvanceLater();
   }
@@ -82,7 +82,7 @@ std::optional<CallAnswer> GenerationStream::NextAnswer() {
     }
     if (!answer->has_value()) continue;
     call_.record().PauseAbove(kMostWaiting, events_->waiting_bytes());
-    call_.SetWaitingBytes(events_->waiting_bytes());
+    call_.SetWaitingBytes(events_->waiting_memory());
     last_write_ = MonotonicNow();
     return *std::move(answer);
   }

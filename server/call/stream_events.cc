@@ -65,14 +65,15 @@ void StreamEvents::PushDelta(CompletionDelta delta) {
   std::deque<Delta>& deltas = waiting_[delta.index].deltas;
   const size_t wire_bytes = WireBytes(delta), alternatives = BytesOfAlternatives(delta);
   if (!deltas.empty() && deltas.back().wire_bytes + wire_bytes <= kMaxMergedBytes) {
-    waiting_bytes_ -= deltas.back().memory();
+    waiting_memory_ -= deltas.back().memory();
     Merge(std::move(delta), deltas.back().delta);
     deltas.back().wire_bytes += wire_bytes;
     deltas.back().alternatives += alternatives;
   } else {
     deltas.push_back({.delta = std::move(delta), .wire_bytes = wire_bytes, .alternatives = alternatives});
   }
-  waiting_bytes_ += deltas.back().memory();
+  waiting_bytes_ += wire_bytes;
+  waiting_memory_ += deltas.back().memory();
 }
 
 std::optional<StreamEvent> StreamEvents::PopFrom(Waiting& waiting) {
@@ -82,7 +83,8 @@ std::optional<StreamEvent> StreamEvents::PopFrom(Waiting& waiting) {
     const bool is_last = waiting.end.has_value() && next.delta.token_count > 0;
     const bool say = SaysSomething(next.delta) || has_company || is_last;
     if (!say && !waiting.end.has_value()) return std::nullopt;
-    waiting_bytes_ -= next.memory();
+    waiting_bytes_ -= next.wire_bytes;
+    waiting_memory_ -= next.memory();
     CompletionDelta delta = std::move(next.delta);
     waiting.deltas.pop_front();
     if (say) return delta;

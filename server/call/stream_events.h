@@ -29,8 +29,9 @@ class StreamEvents {
   // is kept. A keepalive is popped once, if there is no other event.
   void Push(StreamEvent event);
 
-  // What the queued deltas take in memory.
+  // The approximate bytes of the queued deltas on the wire, and what the deltas take in memory.
   size_t waiting_bytes() const { return waiting_bytes_; }
+  size_t waiting_memory() const { return waiting_memory_; }
 
   // The next event: the start, then the completions in round-robin order, then the summary. nullopt if there is none.
   std::optional<StreamEvent> Pop();
@@ -54,6 +55,7 @@ class StreamEvents {
   std::optional<StreamStart> start_;
   std::vector<Waiting> waiting_;
   size_t waiting_bytes_ = 0;
+  size_t waiting_memory_ = 0;
   size_t turn_ = 0;
   std::optional<StreamSummary> summary_;
   bool keep_alive_ = false;

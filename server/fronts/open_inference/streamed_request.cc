@@ -185,9 +185,8 @@ void StreamedRequest::RemoveAnswers() {
 }
 
 void StreamedRequest::SetPause() {
-  const size_t waiting = generation_->waiting_bytes();
-  record_.answers().SetHeld(static_cast<int64_t>(waiting));
-  record_.PauseAbove(kMostWaiting, waiting);
+  record_.answers().SetHeld(static_cast<int64_t>(generation_->waiting_memory()));
+  record_.PauseAbove(kMostWaiting, generation_->waiting_bytes());
 }
 
 inference::ModelStreamInferResponse StreamedRequest::ErrorAnswer(const absl::Status& status) const {

@@ -35,8 +35,9 @@ class GenerationAnswers final {
   GenerationAnswers(AnswerForm form, bool empty_final_answer, int32_t completions, StreamStart start);
 
   void Push(StreamEvent event) { events_.Push(std::move(event)); }
-  // Approximate wire size of the waiting pieces.
+  // See StreamEvents.
   size_t waiting_bytes() const { return events_.waiting_bytes(); }
+  size_t waiting_memory() const { return events_.waiting_memory(); }
   // The next answer; nullopt if there is none now.
   std::optional<inference::ModelInferResponse> Pop();
 

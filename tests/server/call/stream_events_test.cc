@@ -120,12 +120,12 @@ TEST(StreamEvents, DescribedTokensCountWithWhatTheyTakeInMemory) {
   delta.tokens.resize(100);
   for (core::GeneratedToken& token : delta.tokens) token.alternatives.resize(5);
   events.Push(delta);
-  EXPECT_NEAR(static_cast<double>(events.waiting_bytes()), 100 * (32 + 48), 100);
+  EXPECT_NEAR(static_cast<double>(events.waiting_memory()), 100 * (32 + 48), 100);
   events.Push(delta);
-  EXPECT_GE(events.waiting_bytes(), 200U * (32 + 48)) << "merged, the list of tokens may have room for more";
-  EXPECT_LE(events.waiting_bytes(), 200U * (2 * 32 + 48) + 100);
+  EXPECT_GE(events.waiting_memory(), 200U * (32 + 48)) << "merged, the list of tokens may have room for more";
+  EXPECT_LE(events.waiting_memory(), 200U * (2 * 32 + 48) + 100);
   EXPECT_EQ(DeltaOf(events.Pop()).tokens.size(), 200U);
-  EXPECT_EQ(events.waiting_bytes(), 0U);
+  EXPECT_EQ(events.waiting_memory(), 0U);
 }
 
 TEST(StreamEvents, AnEmptyDeltaIsNotCountedForever) {

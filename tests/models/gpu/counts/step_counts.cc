@@ -103,7 +103,9 @@ std::vector<std::string> LinesOfGraphs(const std::vector<StepShape>& shapes, con
   std::map<std::pair<std::string, std::string>, std::vector<int64_t>> rows;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const StepShape& shape = shapes[i];
-    const std::string kind = shape.tiles > 0 ? "tiles" : shape.full_chunks > 0 ? "ends of chunks" : "single rows";
+    const std::string kind = shape.tiles > 0         ? shape.single_rows > 0 ? "tiles and single rows" : "tiles"
+                             : shape.full_chunks > 0 ? "ends of chunks"
+                                                     : "single rows";
     rows[{kind, TextOfNodes(graphs.at(i))}].push_back(shape.rows);
   }
   std::vector<std::string> lines;
