@@ -125,6 +125,24 @@ TEST_F(StepPlannerTest, SequencesThatDecodeTakeTurnsIfNotAllFit) {
   }
 }
 
+// A GPU takes 4 ms for a step of any size.
+TEST_F(StepPlannerTest, AStepIsAsLargeAsTheDevice) {
+  StepPlanner planner({}, kChunkSize, {.rows = 4096, .logit_rows = 4096});
+  for (int i = 0; i < 1000; ++i) AddDecoding();
+  EXPECT_THAT(planner.Plan(sequences_), Each(1)) << "all streams decode in one step";
+  planner.OnStep(planner.planned(), absl::Milliseconds(4), /*failed=*/false);
+  sequences_.clear();
+  AddPrompt(8192);
+  int steps = 0;
+  for (; sequences_[0].unread > 0; ++steps) {
+    const int64_t tokens = planner.Plan(sequences_)[0];
+    planner.OnStep(planner.planned(), absl::Milliseconds(4), /*failed=*/false);
+    sequences_[0].position += tokens;
+    sequences_[0].unread -= tokens;
+  }
+  EXPECT_LE(steps, 3);
+}
+
 TEST_F(StepPlannerTest, AShortPromptIsReadInOneStepWhileALongOneIsRead) {
   LearnTheMachine();
   const int64_t long_prompt = AddPrompt(32'768);
