@@ -117,6 +117,8 @@ absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
 absl::Status LogProbabilities::SetRow(absl::Span<const float> logits) {
   LS_RETURN_IF_ERROR(CheckLogitsAreFinite(logits));
   logits_ = logits;
+  largest_of_blocks_.clear();
+  if (logits.empty()) return absl::OkStatus();  // of an item without classes
   const auto size = static_cast<int64_t>(logits.size());
   largest_of_blocks_.resize(RowBlocks(size));
   const NumberPasses<float>& passes = RowPasses::Best().floats;

@@ -32,7 +32,7 @@ struct GeneratedToken {
 // The log-softmax of one row at a time; sums in double precision.
 class LogProbabilities {
  public:
-  // Sets the current row, [V], which must stay valid while it is used.
+  // Sets the current row, [V], which must stay valid while it is used. It may be empty.
   // Errors: INTERNAL if a logit is not finite.
   absl::Status SetRow(absl::Span<const float> logits);
 

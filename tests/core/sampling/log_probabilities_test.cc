@@ -50,6 +50,13 @@ TEST(LogProbabilities, NameTheLikeliestFirstAndOfEqualsTheLowestId) {
   EXPECT_FLOAT_EQ(likeliest[2].log_probability, static_cast<float>(log_probabilities.Of(2)));
 }
 
+TEST(LogProbabilities, OfAnEmptyRowNameNothing) {
+  LogProbabilities log_probabilities;
+  ASSERT_TRUE(log_probabilities.SetRow(std::vector<float>(100, 1.0F)).ok());
+  ASSERT_TRUE(log_probabilities.SetRow({}).ok());
+  EXPECT_TRUE(log_probabilities.Likeliest(5).empty());
+}
+
 TEST(LogProbabilities, NameAllTokensIfMoreAreRequested) {
   LogProbabilities log_probabilities;
   const std::vector<float> logits = {1, 2};
