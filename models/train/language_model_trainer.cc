@@ -136,6 +136,7 @@ class LanguageModelTask final : public TrainingTask {
       return DropoutSeed(static_cast<uint64_t>(step * (options_.batch + 1) + stream), options_.seed);
     };
     std::vector<uint64_t> seeds;
+    seeds.reserve(streams.count);
     for (int64_t stream = 0; stream < streams.count; ++stream) seeds.push_back(seed(streams.first + stream));
     return {options_.dropout, seed(options_.batch), seeds};
   }

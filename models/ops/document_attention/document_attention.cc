@@ -52,7 +52,7 @@ size_t SegmentsOfBlock(absl::Span<const WindowSegment> segments) {
 // Marks the keys of a block that a query does not see: [queries, shared + keys].
 at::Tensor Unseen(absl::Span<const WindowSegment> block, int64_t shared) {
   const int64_t first_query = block.front().first_query, first_key = block.front().first_key;
-  const at::Tensor unseen =
+  at::Tensor unseen =
       at::ones({block.back().end_query - first_query, shared + block.back().end_key - first_key}, at::kBool);
   unseen.narrow(1, 0, shared).fill_(false);
   for (const WindowSegment& segment : block) {

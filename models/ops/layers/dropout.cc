@@ -24,6 +24,7 @@ Dropout::Dropout(const DropoutRates& rates, uint64_t seed, const std::vector<uin
 at::Tensor Dropout::OfRows(const at::Tensor& rows) {
   if (of_items_.empty() || rates_.rows == 0) return OfTable(rows);
   std::vector<at::Tensor> masks;
+  masks.reserve(of_items_.size());
   for (size_t item = 0; item < of_items_.size(); ++item) {
     masks.push_back(MaskFor(rows[static_cast<int64_t>(item)], rates_.rows, of_items_[item]));
   }
