@@ -124,10 +124,10 @@ absl::Status LogProbabilities::SetRow(absl::Span<const float> logits) {
   const NumberPasses<float>& passes = RowPasses::Best().floats;
   passes.find_largest(logits.data(), size, largest_of_blocks_.data());
   largest_ = *std::max_element(largest_of_blocks_.begin(), largest_of_blocks_.end());
-  std::vector<double> sums(largest_of_blocks_.size());
+  sums_of_blocks_.resize(largest_of_blocks_.size());
   passes.compute_weights(logits.data(), size, largest_of_blocks_.data(),
-                         {.largest = largest_, .cut = largest_ + kLeastExponent}, nullptr, sums.data());
-  log_sum_ = std::log(std::accumulate(sums.begin(), sums.end(), 0.0));
+                         {.largest = largest_, .cut = largest_ + kLeastExponent}, nullptr, sums_of_blocks_.data());
+  log_sum_ = std::log(std::accumulate(sums_of_blocks_.begin(), sums_of_blocks_.end(), 0.0));
   return absl::OkStatus();
 }
 

@@ -29,7 +29,7 @@ struct GeneratedToken {
   std::vector<TokenLogProbability> alternatives;
 };
 
-// The log-softmax of one row at a time; sums in double precision.
+// The log-softmax of one row at a time; sums in double precision. Reuses its memory for the next row.
 class LogProbabilities {
  public:
   // Sets the current row, [V], which must stay valid while it is used. It may be empty.
@@ -47,6 +47,7 @@ class LogProbabilities {
   double largest_ = 0;
   double log_sum_ = 0;                    // log of the sum of exp(logit - largest)
   std::vector<float> largest_of_blocks_;  // [blocks] (core/sampling/row_passes.h)
+  std::vector<double> sums_of_blocks_;    // [blocks]
 };
 
 // Errors: INTERNAL naming the first logit that is not finite.

@@ -12,7 +12,7 @@ namespace {
 
 // So few candidates are sorted.
 constexpr int64_t kFewCandidates = 96;
-// Of a sample of a row: every such block.
+// A sample of a row has every such block.
 constexpr int64_t kSampleStride = 16;
 
 // Floating-point numbers as integers in the same order.

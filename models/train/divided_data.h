@@ -14,7 +14,7 @@ namespace longshort::models {
 struct Division {
   ProblemType problem = ProblemType::kSingleLabel;
   double held_out_fraction = 0.1;
-  // Of what is not held out; 0: there is no validation part.
+  // The part of the examples that are not held out; 0: there is no validation part.
   double validation_fraction = 0;
   // Labels of fewer different examples are left out, in single-label data with their examples.
   int64_t min_examples = 1;

@@ -16,7 +16,7 @@ struct FalseCuda {
   std::map<std::string, int> calls;  // so far
 };
 
-// Of the process. Thread: the test's.
+// The process has one. Thread: the test's.
 FalseCuda& TheFalseCuda();
 
 }  // namespace longshort::models

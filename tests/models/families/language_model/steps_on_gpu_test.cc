@@ -94,7 +94,7 @@ TEST_F(StepsOnGpu, LogitsAreLimitedForLargeVocabularies) {
   }
 }
 
-// Most steps of a long prompt have no logits, so the host does not wait for a result of theirs.
+// Most steps of a long prompt have no logits, so the host does not wait for their results.
 TEST_F(StepsOnGpu, AStepTakesTheDevicesTimeWithoutLogitsToo) {
   Serve({.max_streams = 1, .steps = {.max_rows = 64}});
   device_->SetWorkTime([](const std::string& work) {
@@ -103,7 +103,7 @@ TEST_F(StepsOnGpu, AStepTakesTheDevicesTimeWithoutLogitsToo) {
   Generate(256, 2);
   RunToEnd();
   EXPECT_THAT(observer_.steps, SizeIs(Gt(4)));
-  // Of one kind of rows, or of both.
+  // A step has one kind of rows, or both.
   EXPECT_THAT(TimesOfSteps(), Each(AnyOf(absl::Milliseconds(7), absl::Milliseconds(14))));
 }
 
