@@ -66,8 +66,10 @@ absl::Status CheckEchoedIds(const CompletionsRequest& request, const RequestLimi
   return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
 }
 
-int64_t CompletionsOf(const CompletionsRequest& request) {
-  return static_cast<int64_t>(request.prompts.size()) * std::max<int64_t>(1, request.call.completions);
+// Whether the request is for so few completions that its work takes little time. `n` is not checked yet.
+bool AsksForFew(const CompletionsRequest& request) {
+  constexpr int64_t kFew = 64;  // each takes 2 us
+  return request.call.completions <= kFew / std::max<int64_t>(1, static_cast<int64_t>(request.prompts.size()));
 }
 
 class CompletionsWork final : public GenerationStream {
@@ -89,8 +91,7 @@ class CompletionsWork final : public GenerationStream {
       const MutexLock lock(call_.mutex());
       at_work_ = true;
     }
-    constexpr int64_t kFew = 64;  // each takes 2 us
-    if (call_.takes_in_pool() || CompletionsOf(request) <= kFew) return Begin(std::move(request), *model);
+    if (call_.takes_in_pool() || AsksForFew(request)) return Begin(std::move(request), *model);
     call_.RunLater([self = Self(), request = std::move(request), model]() mutable {
       static_cast<void>(self->Begin(std::move(request), *model));
       self->call_.Advance();
