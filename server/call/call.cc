@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "core/requests/request_context.h"
 #include "core/schedule/refusal.h"
@@ -13,6 +14,9 @@ namespace {
 // A message up to this size is read at once, unless its client holds more memory than so many calls. Reading takes up
 // to 0.2 ms if it is a list of many short texts.
 constexpr int64_t kSmallBytes = 256, kFewCalls = 64;
+// The pause after each small message of a client with more calls, while others call, too. gRPC takes about 50 us of one
+// thread for each call, in the order of arrival, so without pauses the calls of others would wait behind thousands.
+constexpr absl::Duration kPause = absl::Microseconds(200);
 // What a call takes in memory, with gRPC's part and two and a half times its metadata.
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;
 int64_t BytesOf(const CallOrigin& origin) { return kBytesOfCall + 5 * origin.metadata_bytes / 2; }
@@ -48,6 +52,7 @@ bool Call::Open() {
   WatchGate();
   absl::Status status = record_.Admit();
   if (status.ok()) {
+    if (!operation_.names.observes()) environment().clients->Note(record_.engine_context().client);
     // Probes have a budget of their own, so that they are served while the other one is full.
     ClientBudgets& budgets = operation_.names.observes() ? *environment().probe_memory : *environment().message_memory;
     memory_ = Budget::Share(budgets.Of(record_.engine_context().client));
@@ -78,13 +83,14 @@ void Call::TakeSoon() {
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
   core::WorkAttributes attributes = {
       .client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost};
-  core::FairPool::Task task = core::FairPool::Timed([this, keep = shared_from_this()] {
+  core::FairPool::Task task = core::FairPool::Timed([this, is_small, keep = shared_from_this()] {
     const core::RequestContext& context = record_.engine_context();
     absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
                          : MonotonicNow() >= context.deadline
                              ? absl::DeadlineExceededError("the deadline passed before the message was read")
                              : Take();
     Took(taken);
+    if (is_small && environment().clients->several()) absl::SleepFor(kPause);
   });
   // The memory of calls bounds the number of small messages.
   if (is_small) return environment().work->Submit(std::move(attributes), std::move(task));

@@ -13,6 +13,7 @@
 #include "server/call/call_gate.h"
 #include "server/call/call_memory.h"
 #include "server/call/delivery_threads.h"
+#include "server/call/recent_clients.h"
 #include "server/calls/request_limits.h"
 #include "server/model_control/model_manager.h"
 #include "server/monitoring/load_report.h"
@@ -39,6 +40,7 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  std::shared_ptr<RecentClients> clients = std::make_shared<RecentClients>();
   // Bytes of calls, and of their messages while these are read (server/call/call.h).
   std::shared_ptr<ClientBudgets> message_memory = MessageBudgets(int64_t{256} << 20);
   // The same of calls that observe the server.

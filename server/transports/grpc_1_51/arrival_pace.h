@@ -27,8 +27,9 @@ class ArrivalPace final {
 
  private:
   struct Address {
-    absl::Time free;   // when the next connection may begin
-    absl::Time until;  // it is paced until then
+    absl::Time free;       // when the next connection may begin
+    absl::Time until;      // it is paced until then
+    absl::Duration pause;  // between connections
   };
 
   std::map<std::string, Address, std::less<>> addresses_;

@@ -35,11 +35,19 @@ TEST(ArrivalPace, ConnectionsOfAnAbusiveAddressComeOneAfterTheOther) {
 
 TEST(ArrivalPace, TooManyThatWaitAreClosed) {
   ArrivalPace pace;
-  pace.Abused("ipv4:127.0.0.1", AbuseKind::kCalls, kStart);
+  pace.Abused("ipv4:127.0.0.1", AbuseKind::kBytes, kStart);
   int waiting = 0;
   while (waiting < 1000 && Wait(pace, "ipv4:127.0.0.1", kStart).has_value()) ++waiting;
   EXPECT_EQ(waiting, 99);
   EXPECT_TRUE(Wait(pace, "ipv4:127.0.0.1", kStart + absl::Seconds(1)).has_value());
+}
+
+TEST(ArrivalPace, ManyCallsCostMore) {
+  ArrivalPace pace;
+  pace.Abused("ipv4:127.0.0.1", AbuseKind::kCalls, kStart);
+  pace.Abused("ipv4:127.0.0.1", AbuseKind::kBytes, kStart);
+  EXPECT_EQ(Wait(pace, "ipv4:127.0.0.1", kStart), 1);
+  EXPECT_EQ(Wait(pace, "ipv4:127.0.0.1", kStart), 1.5);
 }
 
 TEST(ArrivalPace, AStallCostsMore) {
