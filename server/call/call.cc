@@ -14,7 +14,7 @@ namespace {
 // A message up to this size is read at once, unless its client holds more memory than so many calls. Reading takes up
 // to 0.2 ms if it is a list of many short texts.
 constexpr int64_t kSmallBytes = 256, kFewCalls = 64;
-// The pause after each small message of a client with more calls, while others call, too. gRPC takes about 50 us of one
+// The pause after each message of a client that holds more, while others call, too. gRPC takes about 50 us of one
 // thread for each call, in the order of arrival, so without pauses the calls of others would wait behind thousands.
 constexpr absl::Duration kPause = absl::Microseconds(200);
 // What a call takes in memory, with gRPC's part and two and a half times its metadata.
@@ -77,20 +77,21 @@ void Call::Begin() {
 void Call::TakeSoon() {
   const Received received = Look();
   const bool is_small = received.bytes <= kSmallBytes && !received.is_compressed;
-  takes_in_pool_ = !is_small || memory_.budget().held() > kFewCalls * kBytesOfCall;
+  const bool has_many_calls = memory_.budget().held() > kFewCalls * kBytesOfCall;
+  takes_in_pool_ = !is_small || has_many_calls;
   if (!takes_in_pool_) return Took(Take());
   const absl::Duration cost =
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
   core::WorkAttributes attributes = {
       .client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost};
-  core::FairPool::Task task = core::FairPool::Timed([this, is_small, keep = shared_from_this()] {
+  core::FairPool::Task task = core::FairPool::Timed([this, has_many_calls, keep = shared_from_this()] {
     const core::RequestContext& context = record_.engine_context();
     absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
                          : MonotonicNow() >= context.deadline
                              ? absl::DeadlineExceededError("the deadline passed before the message was read")
                              : Take();
     Took(taken);
-    if (is_small && environment().clients->several()) absl::SleepFor(kPause);
+    if (has_many_calls && environment().clients->several()) absl::SleepFor(kPause);
   });
   // The memory of calls bounds the number of small messages.
   if (is_small) return environment().work->Submit(std::move(attributes), std::move(task));

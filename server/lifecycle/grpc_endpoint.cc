@@ -58,6 +58,8 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   limits.all_idle_bytes = limits.messages_bytes - limits.messages_bytes / 4;
   constexpr int64_t kBytesOfCallNotBegun = 32 << 10;
   limits.calls_not_begun = limits.messages_bytes / 2 / kBytesOfCallNotBegun;
+  constexpr int64_t kRefusedCallsOfCpu = 2048;  // a tenth of its time
+  limits.refused_calls = kRefusedCallsOfCpu * machine.cpus;
   return limits;
 }
 
@@ -138,9 +140,11 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
 
 ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers(int64_t bytes_of_connection) {
   auto held = std::make_shared<Budget::Share>(environment_.connection_memory);
-  BegunCalls& begun = service_.begun_calls();
-  return {.begun = [&begun] { return begun.total(); },
-          .begun_by = [&begun](const std::string& peer) -> int64_t { return begun.Of(peer); },
+  ConnectionCounts& counts = service_.counts();
+  return {.begun = [&counts] { return counts.begun(); },
+          .begun_by = [&counts](const std::string& peer) -> int64_t { return counts.Of(peer).begun; },
+          .refused = [&counts] { return counts.refused(); },
+          .take_refused_of = [&counts](const std::string& peer) { return counts.TakeRefused(peer); },
           .open =
               [this, bytes_of_connection, held](int64_t connections) {
                 environment_.metrics.SetOpenConnections(connections);

@@ -118,17 +118,22 @@ absl::Status ReadMessage(const CallEnvironment& environment, size_t most, ByteBu
   return ParseMessage(bytes, message, most > 0 ? static_cast<int64_t>(most) : environment.limits.message_bytes, memory);
 }
 
+// Whether the call costs its client nothing: it was answered without work.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+}
+
 // A Call as a gRPC reactor. There are three reactor types for two reasons. gRPC reads the single message of a unary or
 // server-streaming call before the call begins. And it runs only unary reactors inline, without waking a thread.
 template <typename Reactor>
 class GrpcCall final : public Reactor, public Call {
  public:
   // `request` and `response`, if the reactor has them, live as long as `context`.
-  static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun,
+  static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, ConnectionCounts& counts,
                         CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
     const auto call =
-        std::make_shared<GrpcCall>(environment, rpc, begun, *context, const_cast<ByteBuffer*>(request), response);
+        std::make_shared<GrpcCall>(environment, rpc, counts, *context, const_cast<ByteBuffer*>(request), response);
     if (call->Open()) {
       call->Begin();
     } else {
@@ -137,7 +142,7 @@ class GrpcCall final : public Reactor, public Call {
     return call.get();
   }
 
-  GrpcCall(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun, CallbackServerContext& context,
+  GrpcCall(const CallEnvironment& environment, const Rpc& rpc, ConnectionCounts& counts, CallbackServerContext& context,
            ByteBuffer* request, ByteBuffer* response)
       : Call(environment, rpc,
              ReadCallMetadata(context,
@@ -146,13 +151,14 @@ class GrpcCall final : public Reactor, public Call {
         context_(context),
         received_(request == nullptr ? &read_ : request),
         response_(response),
-        begun_(begun.Of(record().peer())) {
-    ++begun_;
+        counts_(counts),
+        own_counts_(counts.Of(record().peer())) {
+    ++own_counts_.begun;
   }
 
   // Safe beside the reactor's end.
   void Uncount() {
-    if (counted_.exchange(false)) --begun_;
+    if (counted_.exchange(false)) --own_counts_.begun;
   }
 
  private:
@@ -188,6 +194,7 @@ class GrpcCall final : public Reactor, public Call {
   void Finish(const absl::Status& work_status, std::optional<CallAnswer> answer) override {
     const absl::Status status = record().Finish(work_status);
     if (status.ok()) SendId();
+    if (IsRefusal(status)) counts_.NoteRefused(own_counts_);
     grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
     if constexpr (!kReads) received_->Clear();  // a refused call has not read it
     if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
@@ -241,7 +248,8 @@ class GrpcCall final : public Reactor, public Call {
   CallbackServerContext& context_;
   ByteBuffer* const received_;
   ByteBuffer* const response_;
-  BegunCalls::Counter& begun_;
+  ConnectionCounts& counts_;
+  ConnectionCounts::Counts& own_counts_;  // of its connection
   std::atomic<bool> counted_ = true;
   ByteBuffer read_;    // of a call that reads more than one message
   ByteBuffer answer_;  // sent with the status
@@ -263,21 +271,21 @@ grpc::internal::RpcMethod::RpcType TypeOf(RpcKind kind) {
   return grpc::internal::RpcMethod::BIDI_STREAMING;
 }
 
-grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun) {
+grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc, ConnectionCounts& counts) {
   if (rpc.kind == RpcKind::kUnary) {
     return new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
         [&](CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
-          return GrpcCall<Unary>::Start(environment, rpc, begun, context, request, response);
+          return GrpcCall<Unary>::Start(environment, rpc, counts, context, request, response);
         });
   }
   if (rpc.kind == RpcKind::kServerStream) {
     return new grpc::internal::CallbackServerStreamingHandler<ByteBuffer, ByteBuffer>(
         [&](CallbackServerContext* context, const ByteBuffer* request) {
-          return GrpcCall<Writing>::Start(environment, rpc, begun, context, request, nullptr);
+          return GrpcCall<Writing>::Start(environment, rpc, counts, context, request, nullptr);
         });
   }
   return new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>([&](CallbackServerContext* context) {
-    return GrpcCall<Bidirectional>::Start(environment, rpc, begun, context, nullptr, nullptr);
+    return GrpcCall<Bidirectional>::Start(environment, rpc, counts, context, nullptr, nullptr);
   });
 }
 
@@ -288,7 +296,7 @@ GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rp
   for (const Rpc& rpc : rpcs_) {
     const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names.method()));
     AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(rpc.kind), nullptr));
-    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc, begun_));
+    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc, counts_));
   }
 }
 

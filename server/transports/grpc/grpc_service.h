@@ -23,25 +23,37 @@
 
 namespace longshort::server {
 
-// The number of gRPC calls that services have begun, by connection. gRPC has more in memory: those whose first message
-// has not arrived. Connections that share a counter count for each other.
+// Counts the gRPC calls of each connection. Connections that share counters count for each other.
 //
 // Thread-safe.
-class BegunCalls final {
+class ConnectionCounts final {
  public:
-  using Counter = std::atomic<int32_t>;
+  struct Counts {
+    // Open calls that services have begun. gRPC has more in memory: those whose first message has not arrived.
+    std::atomic<int32_t> begun = 0;
+    // Calls that were refused, since the last look.
+    std::atomic<int32_t> refused = 0;
+  };
 
-  // The counter of the connection with this peer.
-  Counter& Of(std::string_view peer) { return counters_[absl::Hash<std::string_view>()(peer) % counters_.size()]; }
+  // The counts of the connection with this peer.
+  Counts& Of(std::string_view peer) { return counts_[absl::Hash<std::string_view>()(peer) % counts_.size()]; }
 
-  int64_t total() const {
+  int64_t begun() const {
     int64_t total = 0;
-    for (const Counter& counter : counters_) total += counter;
+    for (const Counts& counts : counts_) total += counts.begun;
     return total;
   }
+  void NoteRefused(Counts& counts) {
+    ++counts.refused;
+    ++refused_;
+  }
+  int64_t TakeRefused(std::string_view peer) { return Of(peer).refused.exchange(0); }
+  // All that were refused since the start.
+  int64_t refused() const { return refused_; }
 
  private:
-  std::array<Counter, 4096> counters_ = {};
+  std::array<Counts, 4096> counts_ = {};
+  std::atomic<int64_t> refused_ = 0;
 };
 
 class GrpcService final : public grpc::Service {
@@ -50,11 +62,11 @@ class GrpcService final : public grpc::Service {
   GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs);
 
   const std::vector<Rpc>& rpcs() const { return rpcs_; }
-  BegunCalls& begun_calls() { return begun_; }
+  ConnectionCounts& counts() { return counts_; }
 
  private:
   const std::vector<Rpc> rpcs_;
-  BegunCalls begun_;
+  ConnectionCounts counts_;
   std::vector<std::string> paths_;  // gRPC refers to them
 };
 

@@ -53,6 +53,8 @@ struct AbuseLimits {
   int64_t all_idle_bytes = std::numeric_limits<int64_t>::max();
   // Maximum calls of all connections that no service has begun, because their first message has not arrived.
   int64_t calls_not_begun = std::numeric_limits<int64_t>::max();
+  // Maximum calls of a client that services refuse in a second. Beyond it the client is paced.
+  int64_t refused_calls = 4096;
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;

@@ -36,6 +36,8 @@ constexpr int64_t kNoticedCalls = 1000;
 constexpr int64_t kSmallestHead = 13;
 // Fewer bytes since a connection's last message do not count: they can be pings and window updates.
 constexpr int64_t kNoticedIdleBytes = 64 << 10;
+// A paused connection is read again after this time at most: its client may be waiting for an answer to a ping.
+constexpr absl::Duration kLongestPause = absl::Seconds(30);
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
@@ -156,6 +158,10 @@ void ConnectionGuard::PollAll(const PollTime& time) {
   calls_.BeginPoll(connections_.size());
   for (auto next = connections_.begin(); next != connections_.end();) {
     Connection& connection = next->second;
+    if (connection.paused_until > absl::InfinitePast() && connection.paused_until <= time.now) {
+      SetReading(connection.socket, true);
+      connection.paused_until = absl::InfinitePast();
+    }
     const bool its_turn = connection.moving || (next->first + polls_) % kIdlePolls == 0;
     if (!its_turn || PollConnection(connection, time)) {
       ++next;
@@ -164,6 +170,7 @@ void ConnectionGuard::PollAll(const PollTime& time) {
     }
   }
   EndCallsNotBegun(time.now);
+  PaceRefusedCalls(time.now);
   EndIdleBytes(time.now);
 }
 
@@ -218,6 +225,37 @@ void ConnectionGuard::EndCallsNotBegun(absl::Time now) {
   SeverLargest(std::move(not_begun), limits_.calls_not_begun / 2, AbuseKind::kCalls, now);
   // gRPC destroys the calls of closed connections later. Until then this takes half of the thread's time.
   next_count_ = now + 2 * (MonotonicNow() - now);
+}
+
+void ConnectionGuard::PaceRefusedCalls(absl::Time now) {
+  if (handlers_.refused == nullptr) return;
+  const int64_t refused = handlers_.refused();
+  const absl::Duration since = std::min(now - last_look_, absl::Seconds(1));
+  const auto allowed = static_cast<int64_t>(static_cast<double>(limits_.refused_calls) * absl::ToDoubleSeconds(since));
+  const bool too_many = refused - refused_at_look_ > allowed;
+  if (!too_many && since < absl::Seconds(1)) return;
+  const bool any = refused > refused_at_look_;
+  refused_at_look_ = refused;
+  last_look_ = now;
+  std::erase_if(next_read_, [&](const auto& one) { return one.second <= now; });
+  if (!any) return;
+  std::unordered_map<std::string_view, std::vector<std::pair<int64_t, Connection*>>> clients;
+  std::unordered_map<std::string_view, int64_t> totals;
+  for (auto& [number, one] : connections_) {
+    const int64_t count = handlers_.take_refused_of(one.peer);
+    if (count > 0) clients[one.client].emplace_back(count, &one);
+    totals[one.client] += count;
+  }
+  for (const auto& [client, connections] : clients) {
+    if (totals[client] <= allowed) continue;
+    absl::Time& next = next_read_.try_emplace(std::string(client), now).first->second;
+    for (const auto& [count, connection] : connections) {
+      if (!SetReading(connection->socket, false)) continue;
+      next += absl::Seconds(1) * static_cast<double>(count) / static_cast<double>(limits_.refused_calls);
+      next = std::min(next, now + kLongestPause);
+      connection->paused_until = next;
+    }
+  }
 }
 
 void ConnectionGuard::EndIdleBytes(absl::Time now) {

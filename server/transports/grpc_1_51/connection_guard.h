@@ -40,6 +40,10 @@ class ConnectionGuard final {
     // The calls that services have begun: all, and those of the connection with this peer. Null: no limit is set.
     std::function<int64_t()> begun = nullptr;
     std::function<int64_t(const std::string& peer)> begun_by = nullptr;
+    // The calls that services have refused: all, and those of the connection with this peer since it was last asked
+    // for. Null: no limit is set.
+    std::function<int64_t()> refused = nullptr;
+    std::function<int64_t(const std::string& peer)> take_refused_of = nullptr;
     // The number of open connections.
     std::function<void(int64_t connections)> open;
     // The connections closed since the last report, at most once a second.
@@ -70,6 +74,7 @@ class ConnectionGuard final {
     ConnectionBytes bytes;
     bool moving = true;  // polled each time
     absl::Time active;   // when bytes were last found to have moved
+    absl::Time paused_until = absl::InfinitePast();
   };
   // A closed connection, whose memory gRPC may not have freed yet.
   struct Closing {
@@ -86,6 +91,9 @@ class ConnectionGuard final {
   // Closes the connections with the most calls that no service has begun, if all have too many of them. gRPC reads the
   // message of most calls before a service can charge or refuse them.
   void EndCallsNotBegun(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Pauses the connections of each client with too many refused calls, so that they are read one after the other. gRPC
+  // takes as much time for a refused call as for another one, and no queue has it.
+  void PaceRefusedCalls(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes the connections with the most bytes since their last message, if all have too many.
   void EndIdleBytes(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes the connections with the largest amounts until at most `limit` is left. `connections`: the
@@ -118,6 +126,9 @@ class ConnectionGuard final {
   int64_t open_at_count_ ABSL_GUARDED_BY(mutex_) = 0;                     // calls of all connections
   int64_t received_since_count_ ABSL_GUARDED_BY(mutex_) = 0;              // bytes
   absl::Time next_count_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of each connection's calls
+  int64_t refused_at_look_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time last_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();            // at refused calls
+  std::unordered_map<std::string, absl::Time> next_read_ ABSL_GUARDED_BY(mutex_);  // by client, if it is paced
   ArrivalPace pace_ ABSL_GUARDED_BY(mutex_);
   std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // since the last report
   absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

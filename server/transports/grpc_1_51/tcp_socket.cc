@@ -74,4 +74,12 @@ bool SeverConnection(const SocketIdentity& socket) {
   return same;
 }
 
+bool SetReading(const SocketIdentity& socket, bool reads) {
+  // The system would let the receive buffer grow for more.
+  const int bytes = reads ? 1 : 64 << 10;
+  // If the number is reused just now, the new connection is paused; its owner sets each one that it knows.
+  return CookieOf(socket.number) == socket.cookie &&
+         setsockopt(socket.number, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) == 0;
+}
+
 }  // namespace longshort::server

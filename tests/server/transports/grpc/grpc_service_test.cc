@@ -74,11 +74,11 @@ class GrpcServiceTest : public ServingFixture {
       code = stub->Tokenize(&context, v1::TokenizeRequest(), &response).error_code();
     });
     statuses.ready.WaitForNotification();
-    check(service.begun_calls().total());
+    check(service.counts().begun());
     statuses.may_be_sent.Notify();
     client.join();
     server->Shutdown();
-    EXPECT_EQ(service.begun_calls().total(), 0);
+    EXPECT_EQ(service.counts().begun(), 0);
     return code;
   }
 };

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -112,6 +114,44 @@ TEST(ConnectionGuard, ClosesTheConnectionWithTheMostIdleBytesIfAllHaveTooMany) {
 
 // What gRPC has not read may begin calls: 13 bytes each. The limit is so low that the calls which gRPC knows, none, are
 // too many already.
+// Whether the system reports a byte of the client to the server's end at once.
+bool IsReported(const Pair& pair, int milliseconds) {
+  EXPECT_EQ(send(pair.client.number(), "x", 1, 0), 1);
+  pollfd waits{.fd = pair.server.number(), .events = POLLIN, .revents = 0};
+  return poll(&waits, 1, milliseconds) == 1;
+}
+
+TEST(ConnectionGuard, ReadsConnectionsWithManyRefusedCallsOneAfterTheOther) {
+  std::map<std::string, std::atomic<int64_t>> refused;
+  const Pair one, other, none;
+  std::map<const Pair*, std::string> peers;
+  for (const Pair* pair : {&one, &other, &none}) {
+    peers[pair] = PeerOf(pair->server.number());
+    refused[peers[pair]] = 0;
+  }
+  std::atomic<int64_t> total = 0, taken = 0;
+  ConnectionGuard guard({.refused_calls = 100}, {.refused = [&] { return total.load(); },
+                                                 .take_refused_of =
+                                                     [&](const std::string& peer) {
+                                                       const int64_t count = refused.at(peer).exchange(0);
+                                                       taken += count;
+                                                       return count;
+                                                     },
+                                                 .open = [](int64_t /*connections*/) {},
+                                                 .ended = [](const std::vector<ConnectionGuard::Ended>& /*ended*/) {}});
+  for (const auto& [pair, peer] : peers) guard.Watch(pair->server.number());
+  refused[peers[&one]] = 150;
+  refused[peers[&other]] = 150;
+  total = 300;
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(guard.Start().ok());
+  while (taken < 300) std::this_thread::yield();
+  EXPECT_TRUE(IsReported(none, -1));
+  EXPECT_TRUE(IsReported(one, -1));
+  EXPECT_TRUE(IsReported(other, -1));
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(3)) << "1.5 s each, one after the other";
+}
+
 TEST(ConnectionGuard, UnreadBytesCountAsCallsThatNoServiceHasBegun) {
   absl::Notification reported;
   std::vector<ConnectionGuard::Ended> ended;
