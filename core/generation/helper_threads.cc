@@ -30,17 +30,21 @@ HelperThreads::~HelperThreads() {
 }
 
 void HelperThreads::ForEach(int64_t count, absl::FunctionRef<void(int64_t)> use) {
-  MutexLock lock(mutex_);
-  use_ = &use;
-  next_ = 0;
-  count_ = count;
+  {
+    const MutexLock lock(mutex_);
+    use_ = &use;
+    next_ = 0;
+    count_ = count;
+  }
   if (count > kCalls) begun_.NotifyAll();
-  Call(lock);
+  Call();
+  const MutexLock lock(mutex_);
   done_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calling_ == 0; });
   use_ = nullptr;
 }
 
-void HelperThreads::Call(MutexLock& lock) {
+void HelperThreads::Call() {
+  MutexLock lock(mutex_);
   ++calling_;
   while (next_ < count_) {
     const int64_t first = next_, end = std::min(first + kCalls, count_);
@@ -54,13 +58,15 @@ void HelperThreads::Call(MutexLock& lock) {
 }
 
 void HelperThreads::Help() {
-  MutexLock lock(mutex_);
   while (true) {
-    begun_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return ending_ || (use_ != nullptr && next_ < count_);
-    });
-    if (ending_) return;
-    Call(lock);
+    {
+      const MutexLock lock(mutex_);
+      begun_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return ending_ || (use_ != nullptr && next_ < count_);
+      });
+      if (ending_) return;
+    }
+    Call();
   }
 }
 

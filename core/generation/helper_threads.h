@@ -30,7 +30,7 @@ class HelperThreads final {
   HelperThreads() = default;
   void Help();
   // Makes calls until none is left.
-  void Call(MutexLock& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Call();
 
   Mutex mutex_;
   ConditionVariable begun_, done_;
