@@ -82,18 +82,19 @@ constexpr char kParametersType[] = R"({"type": "object", "properties": {
 RequestBody<PredictRequest> MakePredictBody() {
   return WithTruncation<PredictRequest>(
       {.name = "PredictRequest",
-       .fields = {PredictField::Model("The classifier. May be absent if one of its kind is served."),
-                  PredictField::Flag("raw_scores", "Whether scores are logits instead of probabilities.",
-                                     &PredictRequest::raw_scores),
-                  PredictField::Integer("top_k", "So many of the likeliest classes. Absent or 0: all, or 5 by /classify.",
-                                        &PredictRequest::top_k, 0, 0),
-                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, ReadParameters},
-                  {{.name = "inputs",
-                    .type = kSequencesType,
-                    .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
-                            "classifier of images, images in base64 or data URLs.",
-                    .required = true},
-                   ReadSequences}}});
+       .fields = {
+           PredictField::Model("The classifier. May be absent if one of its kind is served."),
+           PredictField::Flag("raw_scores", "Whether scores are logits instead of probabilities.",
+                              &PredictRequest::raw_scores),
+           PredictField::Integer("top_k", "So many of the likeliest classes. Absent or 0: all, or 5 by /classify.",
+                                 &PredictRequest::top_k, 0, 0),
+           {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, ReadParameters},
+           {{.name = "inputs",
+             .type = kSequencesType,
+             .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
+                     "classifier of images, images in base64 or data URLs.",
+             .required = true},
+            ReadSequences}}});
 }
 
 // The model that a request means.

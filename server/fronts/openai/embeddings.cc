@@ -82,8 +82,7 @@ RequestBody<EmbeddingsRequest> MakeEmbedBody() {
        .fields = {EmbeddingsField::Model(kTextsHelp),
                   EmbeddingsField::Flag("normalize", "Whether a vector is divided by its length.",
                                         &EmbeddingsRequest::normalize, true),
-                  Dimensions(),
-                  Inputs("inputs")},
+                  Dimensions(), Inputs("inputs")},
        .refused = {kPromptName}});
 }
 

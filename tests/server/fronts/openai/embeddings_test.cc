@@ -49,7 +49,8 @@ TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"input": "a", "modality": "image"})"),
               HasSubstr("modality is not supported: the inputs are"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "normalize": false})"), HasSubstr("normalize is not supported"));
-  for (const char* field : {"\"add_special_tokens\": false", "\"embed_dtype\": \"float16\"", "\"endianness\": \"big\""}) {
+  for (const char* field :
+       {"\"add_special_tokens\": false", "\"embed_dtype\": \"float16\"", "\"endianness\": \"big\""}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(R"({"input": "a", )", field, "}")), HasSubstr(" is not supported: "));
   }
   EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate_prompt_tokens": 5})"),
