@@ -114,7 +114,9 @@ absl::Status JsonScanner::SkipNested() {
     const char c = *next_;
     if (in_string) {
       if (c == '\\' && next_ + 1 != end_) ++next_;  // what it escapes
-      if (c == '"') in_string = false;
+      if (c != '"') continue;
+      in_string = false;
+      if (depth == 0) return ++next_, absl::OkStatus();
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
@@ -124,7 +126,7 @@ absl::Status JsonScanner::SkipNested() {
       if (depth == 0) return ++next_, absl::OkStatus();
     }
   }
-  return WrongKind("the end of a list");
+  return WrongKind("the end of the value");
 }
 
 bool JsonScanner::IsNumber(std::string_view text) {

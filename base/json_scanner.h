@@ -49,7 +49,7 @@ class JsonScanner {
   absl::Status ReadNumber(JsonNumber& number);
   // Sets `text`, and adds to the meter what the text grows by.
   absl::Status ReadString(std::string& text);
-  // Skips a list or an object whatever it has, to read it later: ReadAgain reads there next.
+  // Skips a list, an object or a string, whatever it has. To read it later, ReadAgain reads there next.
   absl::Status SkipNested();
   const char* next() const { return next_; }
   void ReadAgain(const char* place) { next_ = place; }

@@ -202,12 +202,13 @@ std::map<std::string, std::string> CaseFoldsOf(absl::Span<const std::string> lab
   return folds;
 }
 
-// What a decomposed label is without space around it, with single spaces, in one case, and as the shortest form of a
-// number.
+// What a decomposed label is without invisible characters and space around it, with single spaces, in one case, and as
+// the shortest form of a number.
 std::string Plain(const std::string& label, const std::map<std::string, std::string>& folds) {
   std::string plain;
   for (const std::string& character : CharactersOf(label)) plain += folds.at(character);
-  plain = absl::StrReplaceAll(plain, {{"\xc2\xa0", " "}});  // no-break spaces
+  RE2::GlobalReplace(&plain, R"(\p{Zs})", " ");
+  RE2::GlobalReplace(&plain, R"(\p{Cf})", "");  // byte order marks, zero-width spaces, marks of direction
   absl::RemoveExtraAsciiWhitespace(&plain);
   double number = 0;
   constexpr double kExact = 0x1p53;  // larger numbers that differ may be equal as double
@@ -237,7 +238,7 @@ absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType
   }
   if (std::ssize(groups) > kMostGroups) shown.push_back(absl::StrCat(groups.size() - kMostGroups, " more groups"));
   return absl::InvalidArgumentError(absl::StrCat(
-      name, ": labels differ only by space, case, Unicode normal form or the form of a number: ",
+      name, ": labels differ only by space, invisible characters, case, Unicode normal form or the form of a number: ",
       absl::StrJoin(shown, "; "), "; write them in one form, or rename those that mean different classes"));
 }
 

@@ -303,8 +303,10 @@ std::string DataReport(const DataDescription& description) {
       "data: ", description.train.size(), " examples to train on, ", description.held_out.size(), " held out",
       description.validation.empty() ? ""
                                      : absl::StrCat(", ", description.validation.size(), " to choose the best weights"),
-      is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
-      is_regression ? NumberRange(description.train) : LabelTable(description));
+      is_regression
+          ? ""
+          : absl::StrCat(", ", description.labels.size(), description.labels.size() == 1 ? " label" : " labels"),
+      "\n", is_regression ? NumberRange(description.train) : LabelTable(description));
   absl::StrAppend(&report, "baseline: ", MakeHeldOutFigures(description)->Baseline(), "\n");
   for (const std::string& note : description.notes) absl::StrAppend(&report, note, "\n");
   return report;

@@ -99,6 +99,11 @@ absl::StatusOr<std::vector<LabelledExample>> ReadClassFolders(const std::string&
   LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> folders, Entries(directory, /*folders=*/true));
   std::vector<LabelledExample> examples;
   for (const std::filesystem::path& folder : folders) {
+    LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> nested, Entries(folder, /*folders=*/true));
+    if (!nested.empty()) {
+      constexpr char kIsNested[] = " is a folder in the folder of a class; give the folder that has the classes";
+      return absl::InvalidArgumentError(absl::StrCat(nested.front().string(), kIsNested));
+    }
     LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> files, Entries(folder, /*folders=*/false));
     for (const std::filesystem::path& file : files) {
       LS_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(file.string(), kFileLimitBytes));

@@ -23,12 +23,12 @@ class MembersReader final : public JsonBuilder {
  protected:
   absl::Status ReadMember(const std::string& key, nlohmann::json& value) override {
     if (std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end()) return ReadValue(value);
-    if (NextIs('[') || NextIs('{')) return SkipNested();
-    for (const char* word : {"NaN", "Infinity", "-Infinity"}) {
+    if (NextIs('[') || NextIs('{') || NextIs('"')) return SkipNested();
+    for (const char* word : {"null", "true", "false", "NaN", "Infinity", "-Infinity"}) {
       if (TakeWord(word)) return absl::OkStatus();
     }
-    nlohmann::json skipped;
-    return ReadValue(skipped);
+    std::string number;  // of any size
+    return ReadNumber("a value", number);
   }
 
  private:

@@ -78,7 +78,7 @@ absl::StatusOr<Columns> TakeColumns(std::string_view& table, char usual, const T
   const int64_t first_line = line;
   TextRow most;  // the names, split by the separator that gives most
   absl::Status error;
-  for (const char separator : {usual, ',', ';', '\t'}) {
+  for (const char separator : {usual, ',', ';', '\t', '|'}) {
     table = whole;
     line = first_line;
     absl::StatusOr<TextRow> names = TakeRow(table, separator, line);

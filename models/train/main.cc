@@ -44,7 +44,7 @@ absl::Status Run(std::vector<std::string> arguments) {
   if (first == "language-model") return RunLanguageModelCommand(arguments);
   if (first == "text-classifier") return RunTextClassifierCommand(arguments);
   if (first == "image-classifier") return RunImageClassifierCommand(arguments);
-  return absl::InvalidArgumentError(absl::StrCat("unknown command '", first, "'; see --help"));
+  return absl::InvalidArgumentError(absl::StrCat("'", first, "' is neither a command nor a file; see --help"));
 }
 
 }  // namespace

@@ -50,8 +50,25 @@ std::optional<Conversion> Convert(std::string_view text, const std::string& enco
   return conversion;
 }
 
-// UTF-16 has a byte order mark, or a zero byte in most characters of Western languages.
-std::string Utf16Kind(std::string_view text) {
+struct FileKind {
+  std::string_view beginning;
+  const char* description;
+};
+constexpr FileKind kOtherFiles[] = {
+    {"PK\x03\x04", "a zip archive, as workbooks of Excel are; save the table as CSV"},
+    {"\xd0\xcf\x11\xe0", "a workbook of Excel; save the table as CSV"},
+    {"PAR1", "a Parquet file; save the table as CSV"},
+    {"\x1f\x8b", "compressed with gzip; decompress it"},
+    {"BZh", "compressed with bzip2; decompress it"},
+    {"\xfd\x37zXZ", "compressed with xz; decompress it"},
+    {"\x28\xb5\x2f\xfd", "compressed with zstd; decompress it"},
+};
+
+// UTF-16 and UTF-32 have a byte order mark. UTF-16 may have a zero byte in most characters of Western languages
+// instead.
+std::string WideKind(std::string_view text) {
+  using namespace std::string_view_literals;
+  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "utf-32";
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "utf-16";
   size_t zeros[2] = {0, 0};
   const std::string_view beginning = text.substr(0, 1024);
@@ -74,11 +91,11 @@ std::string Place(const std::string& name, std::string_view before) {
 
 absl::Status NotUtf8(std::string_view text, const std::string& name) {
   constexpr char kCure[] = ", or convert it to UTF-8";
-  if (text.starts_with("PK\x03\x04")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": is a zip archive, as workbooks of Excel are; save the table as CSV"));
+  for (const FileKind& other : kOtherFiles) {
+    if (text.starts_with(other.beginning))
+      return absl::InvalidArgumentError(absl::StrCat(name, ": is ", other.description));
   }
-  if (const std::string kind = Utf16Kind(text); !kind.empty()) {
+  if (const std::string kind = WideKind(text); !kind.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": is not UTF-8; it is probably ", kind, "; give --encoding=", kind, kCure));
   }
@@ -102,7 +119,7 @@ absl::Status NotUtf8(std::string_view text, const std::string& name) {
 
 absl::StatusOr<std::string> ToUtf8(std::string text, const std::string& encoding, const std::string& name) {
   if (absl::EqualsIgnoreCase(encoding, kUtf8)) {
-    if (IsUtf8(text) && Utf16Kind(text).empty()) return text;
+    if (IsUtf8(text) && WideKind(text).empty()) return text;
     return NotUtf8(text, name);
   }
   std::optional<Conversion> conversion = Convert(text, encoding);

@@ -66,8 +66,8 @@ def test_an_image_is_predicted_as_texts_are(classifiers: Server) -> None:
     assert post(classifiers, "/predict?model=vil", image, "application/octet-stream").body[:2] == want
     text = base64.b64encode(image).decode()
     for inputs in (text, f"data:image/png;base64,{text}"):
-        fields = {"inputs": inputs, "parameters": {"top_k": 2}}
-        assert post(classifiers, "/predict?model=vil", fields).body == want
+        for fields in ({"parameters": {"top_k": 2}}, {"top_k": 2}):
+            assert post(classifiers, "/predict?model=vil", {"inputs": inputs} | fields).body == want
     assert post(classifiers, "/predict?model=single", image, "image/png").status == 400
 
 
@@ -75,8 +75,10 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     image = images.png(images.some_pixels(3))
     want = post(classifiers, "/classify?top_k=2", image, "image/png").body
     assert post(classifiers, "/classify?top_k=2", image, "application/octet-stream").body == want
-    fields = {"inputs": f"data:image/png;base64,{base64.b64encode(image).decode()}", "parameters": {"top_k": 2}}
-    assert post(classifiers, "/classify", fields).body == want
+    inputs = {"inputs": f"data:image/png;base64,{base64.b64encode(image).decode()}"}
+    for fields in ({"parameters": {"top_k": 2}}, {"top_k": 2.0, "model": "vil/1"}):
+        assert post(classifiers, "/classify", inputs | fields).body == want
+    assert "takes texts" in post(classifiers, "/classify", inputs | {"model": "single"}).body["detail"]
     part = b'Content-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
     other = b'Content-Disposition: form-data; name="top_k"\r\n\r\n2\r\n'
     form = b"--xyz\r\n" + other + b"--xyz\r\n" + part + image + b"\r\n--xyz--\r\n"

@@ -190,7 +190,7 @@ def test_openais_package_gets_normalized_vectors(api: SimpleNamespace, stub: Any
     want = vectors(embed(api, stub, "texts", *TEXTS, normalize=True))
     with openai_client(served) as client:
         # Without an encoding the package asks for base64, and decodes it.
-        for encoding in ({}, {"encoding_format": "float"}):
+        for encoding in ({}, {"encoding_format": "float"}, {"dimensions": WIDTH}):
             answer = client.embeddings.create(model="texts", input=TEXTS, **encoding)
             assert np.array([one.embedding for one in answer.data]) == pytest.approx(want, abs=TOLERANCE)
             assert [one.index for one in answer.data] == [0, 1, 2] and answer.model == "texts"
@@ -204,7 +204,7 @@ def test_openais_package_gets_normalized_vectors(api: SimpleNamespace, stub: Any
 @pytest.mark.parametrize(
     ("fields", "field", "says"),
     [
-        ({"input": "a", "dimensions": 3}, "dimensions", "not supported"),
+        ({"input": "a", "dimensions": 3}, "dimensions", f"it must be {WIDTH}, the width of model texts"),
         ({"input": ["a", ""]}, "input", "input[1] is empty"),
         ({"input": "a" * 65}, "input", "number of tokens of input[0] is 65"),
         ({"input": []}, "input", "input is empty"),

@@ -80,6 +80,9 @@ def test_data_that_are_not_there_leave_no_folder(tmp_path: Path) -> None:
     for command in ("text-classifier", "image-classifier", "language-model"):
         why = refusal(command, tmp_path / "mistyped", f"--out={tmp_path}/models/mine/1")
         assert f"{tmp_path}/mistyped: there is no such file or folder to train on" in why
+    assert "/mistyped' is neither a command nor a file" in refusal(
+        tmp_path / "mistyped", f"--out={tmp_path}/models/a/1"
+    )
     assert not (tmp_path / "models").exists()
 
 

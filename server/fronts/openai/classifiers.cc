@@ -82,16 +82,19 @@ constexpr char kParametersType[] = R"({"type": "object", "properties": {
 RequestBody<PredictRequest> MakePredictBody() {
   return WithTruncation<PredictRequest>(
       {.name = "PredictRequest",
-       .fields = {PredictField::Model("The classifier. May be absent if one of its kind is served."),
-                  PredictField::Flag("raw_scores", "Whether scores are logits instead of probabilities.",
-                                     &PredictRequest::raw_scores),
-                  {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, ReadParameters},
-                  {{.name = "inputs",
-                    .type = kSequencesType,
-                    .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
-                            "classifier of images, images in base64 or data URLs.",
-                    .required = true},
-                   ReadSequences}}});
+       .fields = {
+           PredictField::Model("The classifier. May be absent if one of its kind is served."),
+           PredictField::Flag("raw_scores", "Whether scores are logits instead of probabilities.",
+                              &PredictRequest::raw_scores),
+           PredictField::Integer("top_k", "So many of the likeliest classes. Absent or 0: all, or 5 by /classify.",
+                                 &PredictRequest::top_k, 0, 0),
+           {{"parameters", kParametersType, "As the clients of Hugging Face send it."}, ReadParameters},
+           {{.name = "inputs",
+             .type = kSequencesType,
+             .help = "A text, a list of texts, or a list of lists of one text or of two, a pair. For a "
+                     "classifier of images, images in base64 or data URLs.",
+             .required = true},
+            ReadSequences}}});
 }
 
 // The model that a request means.
@@ -219,6 +222,7 @@ absl::Status ReadClassifyJson(std::string_view body, const RequestLimits& limits
   if (request.raw_scores)
     return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
   classify.function_to_apply = request.function_to_apply;
+  if (!request.model.empty()) classify.model = request.model;
   if (request.top_k > 0) classify.top_k = request.top_k;
   LS_ASSIGN_OR_RETURN(classify.image, ImageOfText("inputs", request.inputs[0][0], meter));
   return absl::OkStatus();

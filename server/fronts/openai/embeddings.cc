@@ -1,6 +1,8 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "server/calls/call_names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 #include "server/transports/http/http_message.h"
@@ -30,8 +33,12 @@ absl::Status ReadFormat(JsonRequest& /*json*/, const JsonView& value, Embeddings
   return absl::OkStatus();
 }
 
-constexpr RefusedField kDimensions = {"dimensions", "an embedding has as many numbers as the model's last layer"};
 constexpr RefusedField kPromptName = {"prompt_name", "the models have no prompts"};
+
+EmbeddingsField Dimensions() {
+  return EmbeddingsField::Integer("dimensions", "The width of the model's embeddings; 0 is unset.",
+                                  &EmbeddingsRequest::dimensions, 0, 0);
+}
 
 EmbeddingsField Inputs(std::string_view name) {
   return {{.name = name, .type = kPromptsType, .help = "A text, token ids, or a list of either.", .required = true},
@@ -51,10 +58,13 @@ RequestBody<EmbeddingsRequest> MakeEmbeddingsBody() {
       {.name = "EmbeddingsRequest",
        .fields = {EmbeddingsField::Model(kTextsHelp),
                   {{"encoding_format", "float|base64", "Base64: of 32-bit floats, lowest byte first."}, ReadFormat},
+                  Dimensions(),
                   Inputs("input")},
        .refused = {
-           kDimensions,
            kPromptName,
+           {"add_special_tokens", "texts have their special tokens; send token ids for others", "[true]"},
+           {"embed_dtype", "the embeddings are of 32-bit floats", R"(["float32"])"},
+           {"endianness", "base64 has the lowest byte first", R"(["native", "little"])"},
            {"modality", "the inputs are texts; /longshort.v1.Inference/Embed embeds images, too", R"(["text"])"},
            {"normalize", "the embeddings have length 1; /embed has others, too", "[true]"},
            {"truncate_prompt_tokens",
@@ -72,8 +82,8 @@ RequestBody<EmbeddingsRequest> MakeEmbedBody() {
        .fields = {EmbeddingsField::Model(kTextsHelp),
                   EmbeddingsField::Flag("normalize", "Whether a vector is divided by its length.",
                                         &EmbeddingsRequest::normalize, true),
-                  Inputs("inputs")},
-       .refused = {kDimensions, kPromptName}});
+                  Dimensions(), Inputs("inputs")},
+       .refused = {kPromptName}});
 }
 
 // The numbers as a JSON list, with as few digits as identify them.
@@ -150,6 +160,13 @@ absl::Status CreateEmbeddings(CallRecord& record, const EmbeddingsRequest& reque
                         return served.classifier() != nullptr &&
                                served.classifier()->info.input == models::ClassifierInput::kText;
                       }));
+  if (request.dimensions != 0) {
+    LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> classifier, record.FindClassifier(model));
+    const int64_t width = classifier->info.width;
+    if (request.dimensions != width) {
+      return FieldError("dimensions", request.dimensions, absl::StrCat(width, ", the width of model ", model.name));
+    }
+  }
   EmbedCall call{.model = std::move(model), .options = {.normalize = request.normalize, .truncate = request.truncate}};
   for (const Prompt& input : request.inputs) call.texts.push_back(ViewOf(input));
   const auto to_answer = [as_lists = request.as_lists, in_base64 = request.in_base64](

@@ -58,7 +58,8 @@ struct EmbeddingsRequest {
   bool in_base64 = false;
   bool normalize = true;
   bool truncate = false;
-  bool as_lists = false;  // the answer is a list of lists, as TEI's
+  int64_t dimensions = 0;  // the width that the client expects; 0: any
+  bool as_lists = false;   // the answer is a list of lists, as TEI's
 };
 
 // TEI's /predict.

@@ -114,6 +114,10 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   folder_.Write("empty/red.txt", "");
   files.held_out = folder_.Path("empty");
   EXPECT_THAT(error_with(files), HasSubstr("empty: its folders contain no file"));
+  folder_.Write("parts/train/names.txt", "red");
+  folder_.Write("parts/train/red/1.png", Picture(true, 1));
+  files.held_out = folder_.Path("parts");
+  EXPECT_THAT(error_with(files), HasSubstr("parts/train/red is a folder in the folder of a class"));
   files = files_;
   files.train = folder_.Path("other");
   EXPECT_THAT(error_with(files), HasSubstr("other: all examples have the label 'green'"));

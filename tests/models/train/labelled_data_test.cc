@@ -43,6 +43,10 @@ TEST(Labels, ThoseThatDifferOnlyInTheirWritingAreNamedTogether) {
                           "b"}),
               HasSubstr("'a b', 'a  b', 'a\xc2\xa0"
                         "b'"));
+  EXPECT_THAT(LabelError({"\u3000a\u2009b", "a b"}), HasSubstr("a\u2009b', 'a b'; write")) << "wide and thin spaces";
+  for (const char* invisible : {"\ufeff", "\u200b", "\u200f", "\u00ad"}) {
+    EXPECT_THAT(LabelError({"a", std::string(invisible) + "a"}), HasSubstr("; write")) << "invisible characters";
+  }
   EXPECT_THAT(LabelError({"1", "1.0", "2", "2.0", "3"}), HasSubstr(": '1', '1.0'; '2', '2.0'; write"));
   EXPECT_EQ(LabelError({"1", "1.5", "1a", "a b", "ab", "nan"}), "");
   EXPECT_EQ(LabelError({"12345678901234567890", "12345678901234567891"}), "") << "equal as double";

@@ -63,6 +63,7 @@ TEST_F(LabelledTextsTest, TheSeparatorOfATableIsFound) {
   EXPECT_THAT(Read(folder_.Write("a.csv", "text;label\n\"x; y, z\";pos\n")), ElementsAre("pos:x; y, z"));
   EXPECT_THAT(Read(folder_.Write("b.csv", "label\ttext\npos\tx, y; z\n")), ElementsAre("pos:x, y; z"));
   EXPECT_THAT(Read(folder_.Write("c.tsv", "text,label\nx,pos\n")), ElementsAre("pos:x"));
+  EXPECT_THAT(Read(folder_.Write("g.csv", "text|label\nx, y; z|pos\n")), ElementsAre("pos:x, y; z"));
   EXPECT_THAT(Read(folder_.Write("d.csv", "text,label,a;b;c;d\nx,pos,1\n")), ElementsAre("pos:x"));
   EXPECT_THAT(Error(folder_.Write("e.csv", "review;stars;id\nx;5;1\n")),
               HasSubstr("no column 'text' or 'label'; its first row has 'review', 'stars', 'id'; name two with "
@@ -122,12 +123,17 @@ TEST_F(LabelledTextsTest, OtherFilesAreNotTakenForJsonLines) {
 TEST_F(LabelledTextsTest, OtherFieldsOfJsonLinesMayHoldAnything) {
   const std::string deep = std::string(100, '[') + "NaN, \"]\"" + std::string(100, ']');
   for (const std::string& other : {deep, std::string("NaN"), std::string("-Infinity"), std::string("null"),
-                                   std::string("{\"a\": [1, {\"text\": 2}]}"), std::string("\"}\"")}) {
+                                   std::string("{\"a\": [1, {\"text\": 2}]}"), std::string("\"}\""),
+                                   std::string(R"("\ud800\"")"), std::string("1e999"), std::string("false")}) {
     EXPECT_THAT(Read(folder_.Write("a.jsonl", "{\"other\": " + other + ", \"text\": \"x\", \"label\": \"a\"}\n")),
                 ElementsAre("a:x"))
         << other;
   }
-  EXPECT_THAT(LineError(R"({"text": "x", "label": "a", "other": [)"), HasSubstr("line.jsonl:1: not valid JSON"));
+  for (const char* open : {"[", "\"\\\"", "no"}) {
+    EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": "a", "other": )") + open + "}"),
+                HasSubstr("line.jsonl:1: not valid JSON"))
+        << open;
+  }
 }
 
 TEST_F(LabelledTextsTest, SeveralLabelsAreAListOrAFieldWithSeparators) {
@@ -217,6 +223,10 @@ TEST_F(LabelledTextsTest, OtherEncodingsAreNamedAndConverted) {
 
   EXPECT_THAT(Error(folder_.Write("book.xlsx", "PK\x03\x04\xff")),
               HasSubstr("as workbooks of Excel are; save the table"));
+  EXPECT_THAT(Error(folder_.Write("a.csv.gz", "\x1f\x8b\x08\xff")), HasSubstr("a.csv.gz: is compressed with gzip"));
+  EXPECT_THAT(Error(folder_.Write("a.parquet", std::string("PAR1\0\0\xff", 7))), HasSubstr("is a Parquet file; save"));
+  const std::string wider("\xff\xfe\0\0t\0\0\0", 8);
+  EXPECT_THAT(Error(folder_.Write("wider.csv", wider)), HasSubstr("it is probably utf-32; give --encoding=utf-32"));
   EXPECT_THAT(Error(folder_.Write("odd.csv", "text,label\n\x81,pos\n")),
               HasSubstr("; give its encoding with --encoding"));
   EXPECT_THAT(LineError("{\"text\": \"\xe9\", \"label\": 1}"), HasSubstr("--encoding=windows-1252"));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
 #include "tests/base/status_matchers.h"
@@ -44,12 +45,14 @@ TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
 }
 
 TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
-  EXPECT_THAT(ErrorOf(R"({"input": "a", "dimensions": 256})"), HasSubstr("dimensions is not supported"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "prompt_name": "query"})"), HasSubstr("prompt_name is not supported"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "modality": "image"})"),
               HasSubstr("modality is not supported: the inputs are"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "normalize": false})"), HasSubstr("normalize is not supported"));
-  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "modality": "text", "normalize": true, "user": "b"})").ok());
+  for (const char* field :
+       {"\"add_special_tokens\": false", "\"embed_dtype\": \"float16\"", "\"endianness\": \"big\""}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat(R"({"input": "a", )", field, "}")), HasSubstr(" is not supported: "));
+  }
   EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate_prompt_tokens": 5})"),
               HasSubstr("truncate_prompt_tokens is not supported: send `truncate`"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate": 1})"), HasSubstr("truncate is 1; it must be true or false"));
@@ -57,6 +60,13 @@ TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
               HasSubstr("encoding_format is \"int8\"; it must be float or base64"));
   EXPECT_THAT(ErrorOf(R"({"model": "m"})"), HasSubstr("input is missing"));
   EXPECT_THAT(ErrorOf(R"({"input": ["a", 1]})"), HasSubstr("input[1] is 1; it must be a string"));
+}
+
+TEST(Embeddings, ClientsMaySendTheDefaultsOfFields) {
+  const auto request = ReadEmbeddingsRequest(R"({"input": "a", "modality": "text", "normalize": true, "user": "b",
+      "dimensions": 0, "add_special_tokens": true, "embed_dtype": "float32", "endianness": "native"})");
+  EXPECT_THAT(request.status(), IsOk());
+  EXPECT_EQ(request->dimensions, 0);
 }
 
 // The body of an answer with three embeddings.
