@@ -138,14 +138,6 @@ cuda::RowProducts Layers::ProductsOf(const at::Tensor& rows, const at::Tensor& m
           .width = static_cast<int>(matrix.size(1)),
           .count = out.size(0),
           .rows = RowsOf(rows),
-          .sums = {},
-          .indices = nullptr,
-          .norm = {},
-          .epsilon = 0,
-          .inputs = {},
-          .bias = nullptr,
-          .activation = cuda::RowActivation::kNone,
-          .addend = {},
           .result = out.scalar_type() == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16,
           .output = RowsOf(out)};
 }
@@ -167,8 +159,7 @@ const LayerNorm* Layers::InputNorm(int64_t layer) const {
   return layer > 0 ? &decoder_.layers[layer - 1].norm2 : nullptr;
 }
 
-void Layers::MultiplyInputs(const LayerNorm* norm, const Linear& map, cuda::RowActivation activation,
-                            at::Tensor& out) {
+void Layers::MultiplyInputs(const LayerNorm* norm, const Linear& map, cuda::RowActivation activation, at::Tensor& out) {
   if (are_few_) {
     cuda::RowProducts products = ProductsOfInputs(norm, map.weight, out);
     products.inputs = RowsOf(hidden_);

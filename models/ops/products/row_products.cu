@@ -2,8 +2,9 @@
 // rows cost what one does. Each of the 16 warps sums some channels: 32 at a time, 8 of each of four lanes, in the order
 // in which attention reads rows (tile_products.h). The matrix comes from memory and all else from the L2 cache. So the
 // matrix is loaded first, and while that takes its time, warp w normalises row w.
-//   shared  the warps' sums [16][rows][kSumStride] float32; gain and bias of the norm [2][width] float32; the normalised
-//           rows [rows][StagedBytes] bfloat16
+//   shared  gain and bias of the norm [2][width] float32, later the warps' sums [16][rows][kSumStride] float32; then
+//   the
+//           normalised rows [rows][StagedBytes] bfloat16
 
 #include "models/device/device.h"
 #include "models/ops/products/row_products.h"
@@ -25,7 +26,11 @@ constexpr int kSumStride = 20;
 // From one normalised row to the next. An odd number of 64 bytes: eight lanes that read two rows meet no bank conflict.
 constexpr int StagedBytes(int width) { return (width * 2 + 63) / 64 * 64 | 64; }
 
-constexpr int SumsBytes(int tiles) { return kWarps * tiles * kColumns * kSumStride * 4; }
+// What begins with gain and bias, and becomes the sums.
+constexpr int FirstBytes(int tiles, int normed_width) {
+  const int sums = kWarps * tiles * kColumns * kSumStride, norm = 2 * normed_width;
+  return 4 * (sums > norm ? sums : norm);
+}
 
 using Pieces = Words<4>[2];  // of matrix rows g and g + 8
 
@@ -138,9 +143,8 @@ void MultiplyRows(LS_ARGUMENTS RowProducts product) {
   const unsigned char* x = static_cast<const unsigned char*>(product.rows.data) + first * product.rows.stride * 2;
   int64_t row_bytes = product.rows.stride * 2;
   if (product.rows.data == nullptr) {
-    float* const gains = sums + SumsBytes(tiles) / 4;
-    auto* const staged = reinterpret_cast<unsigned char*>(gains + 2 * product.width);
-    StageRows(product, first, rows, gains, staged);
+    unsigned char* const staged = SharedMemory() + FirstBytes(tiles, product.width);
+    StageRows(product, first, rows, /*gains=*/sums, staged);
     x = staged;
     row_bytes = StagedBytes(product.width);
   }
@@ -188,10 +192,9 @@ KernelCall CallOf(const RowProducts& arguments) {
   shape.grid.x = BlocksFor(arguments.outputs, kOutputs);
   shape.grid.y = BlocksFor(arguments.count, kFewRows);
   shape.threads = kThreads;
-  shape.shared_bytes = SumsBytes(tiles);
-  if (arguments.rows.data == nullptr) {
-    shape.shared_bytes += 2 * arguments.width * sizeof(float) + tiles * kColumns * StagedBytes(arguments.width);
-  }
+  const bool is_staged = arguments.rows.data == nullptr;
+  shape.shared_bytes = is_staged ? FirstBytes(tiles, arguments.width) + tiles * kColumns * StagedBytes(arguments.width)
+                                 : FirstBytes(tiles, 0);
   return MakeCall<MultiplyRows<tiles>>("MultiplyRows", shape, arguments);
 }
 

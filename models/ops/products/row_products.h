@@ -17,7 +17,7 @@ namespace longshort::models::cuda {
 // The rows that one load of the matrix serves.
 constexpr int64_t kFewRows = 16;
 
-// The widest rows that are normalised: a thread block has all of them in shared memory.
+// The widest rows that are normalised: a thread block has all of them in shared memory, of which chips have 99 KiB.
 constexpr int kMaxNormedWidth = 2048;
 
 // Whether rows of such a width can be factors: they consist of pieces of 16 bytes.
@@ -29,22 +29,22 @@ constexpr bool FitsRowProducts(int64_t width) { return width % 8 == 0; }
 // REQUIRES: FitsRowProducts(width); strides of float32 rows are multiples of 4, those of bfloat16 rows of 8, and all
 // rows begin at multiples of 16 bytes.
 struct RowProducts {
-  Rows matrix;  // bfloat16 [outputs, width]
-  int outputs, width;
-  int64_t count;
+  Rows matrix = {};  // bfloat16 [outputs, width]
+  int outputs = 0, width = 0;
+  int64_t count = 0;
 
-  Rows rows;               // bfloat16; null: computed as above, and width <= kMaxNormedWidth
-  Rows sums;               // float32
-  const int64_t* indices;  // [count]; null: row i is number i
-  NormWeights norm;        // null: none
-  float epsilon;
-  Rows inputs;  // float32; null: not written
+  Rows rows = {};                    // bfloat16; null: computed as above, and width <= kMaxNormedWidth
+  Rows sums = {};                    // float32
+  const int64_t* indices = nullptr;  // [count]; null: row i is number i
+  NormWeights norm = {};             // null: none
+  float epsilon = 0;
+  Rows inputs = {};  // float32; null: not written
 
-  const float* bias;  // [outputs]; null: none
-  RowActivation activation;
-  Rows addend;  // float32; null: none
-  ElementType result;
-  Rows output;  // [count, outputs], of type `result`
+  const float* bias = nullptr;  // [outputs]; null: none
+  RowActivation activation = RowActivation::kNone;
+  Rows addend = {};  // float32; null: none
+  ElementType result = ElementType::kFloat;
+  Rows output = {};  // [count, outputs], of type `result`
 };
 KernelCall RowProductsCall(const RowProducts& arguments);
 

@@ -191,6 +191,12 @@ TEST_F(GpuRowProducts, HaveEachPartOrNot) {
   }
 }
 
+TEST_F(GpuRowProducts, OfTheWidestRowsFitTheSharedMemoryOfEveryChip) {
+  const Problem widest = {.count = kFewRows, .width = kMaxNormedWidth, .outputs = 2, .from_sums = true};
+  Run(widest);
+  EXPECT_LE(RowProductsCall({.outputs = 2, .width = widest.width, .count = widest.count}).shape.shared_bytes, 99 << 10);
+}
+
 // One row, and the same row as the last of many, whose others are NaN.
 TEST_F(GpuRowProducts, ARowsBitsDoNotDependOnTheOthers) {
   constexpr int kWidth = 584, kOutputs = 18;
@@ -211,14 +217,8 @@ TEST_F(GpuRowProducts, ARowsBitsDoNotDependOnTheOthers) {
                                       .count = count,
                                       .rows = from_sums ? Rows{} : Rows{arrays_.Put(halves), kWidth},
                                       .sums = from_sums ? Rows{arrays_.Put(sums), kWidth} : Rows{},
-                                      .indices = nullptr,
                                       .norm = {arrays_.Put(gain), arrays_.Put(bias)},
                                       .epsilon = 1e-5f,
-                                      .inputs = {},
-                                      .bias = nullptr,
-                                      .activation = RowActivation::kNone,
-                                      .addend = {},
-                                      .result = ElementType::kFloat,
                                       .output = {output, kOutputs}}));
       const std::vector<float> all = arrays_.Get(output, count * kOutputs);
       const std::vector<float> last(all.end() - kOutputs, all.end());
