@@ -21,6 +21,7 @@
 #include "models/model.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/layers/linear.h"
+#include "models/ops/products/row_products.h"
 
 namespace longshort::models {
 
@@ -111,6 +112,13 @@ struct GpuDecoder {
   // The size of the partial results of `single_rows` single rows.
   int64_t PartialResultBytes(int64_t single_rows) const;
 
+  // Whether steps of few rows have their own products (row_products.h). In float32 they don't: tensor cores would lose
+  // the last bits.
+  bool has_row_products() const {
+    return element() == at::kBFloat16 && cuda::FitsRowProducts(config.model_width) &&
+           config.model_width <= cuda::kMaxNormedWidth && cuda::FitsRowProducts(config.feed_forward_width);
+  }
+
   StepLimits Limits() const;
 
   // Of products, pages and distances.
@@ -127,8 +135,9 @@ struct GpuDecoder {
 
 // --- the layers of a step ---
 //
-// The same function as DecoderLayer's (decoder.h), which is the plain form, in about 10 kernels per layer. Between
-// LibTorch's products, kernels read and write all rows:
+// The same function as DecoderLayer's (decoder.h), which is the plain form, in 7 kernels per layer for few rows in
+// bfloat16 (row_products.h), and in 10 for more. Between LibTorch's products of more rows, kernels read and write all
+// rows:
 //   - The residual branch is float32. A sum is computed by the norm behind it, or with the requested rows at the end.
 //   - Products have the type of the matrices, in and out. The kernels that read a product add its bias.
 //   - DualLN is computed where keys and values are written to pages.

@@ -7,6 +7,7 @@
 #include "models/families/language_model/gpu_decoder.h"
 #include "models/ops/causal_attention/cache_rows.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/products/row_products.h"
 #include "models/ops/rows/rows.h"
 
 namespace longshort::models {
@@ -26,7 +27,9 @@ class Layers final {
         device_(device),
         cache_(cache),
         rows_(rows),
+        are_few_(decoder.has_row_products() && rows <= cuda::kFewRows),
         hidden_(Empty(rows, width(), at::kFloat)),
+        sums_(are_few_ ? Empty(rows, width(), at::kFloat) : hidden_),
         operand_(is_float() ? hidden_ : Empty(rows, width(), decoder.element())),
         projections_(Empty(rows, decoder.layers[0].projections.size(0), decoder.element())),
         attended_(Empty(rows, width(), decoder.element())),
@@ -51,7 +54,7 @@ class Layers final {
   }
   // The rows that products read, if they are not the residual branch itself.
   cuda::Rows Copy() const { return is_float() ? cuda::Rows{nullptr, 0} : RowsOf(operand_); }
-  // The residual branch lacks this product: the last Normalize or Gather adds it.
+  // The residual branch lacks this product: the next Normalize or Gather adds it.
   void SetAddend(const Linear* map) { addend_ = map; }
   cuda::Rows Addend() const { return addend_ == nullptr ? cuda::Rows{nullptr, 0} : RowsOf(product_); }
   const float* AddendBias() const { return addend_ == nullptr ? nullptr : DataOf(addend_->bias); }
@@ -64,8 +67,14 @@ class Layers final {
   int64_t LayerBytes() const { return LayerElements() * cuda::ElementBytes(type()); }
 
   void Embed(const int64_t* tokens, bool with_copy);
+  // Null for a layer's first norm, if its input has none.
+  const LayerNorm* InputNorm(int64_t layer) const;
+  void MultiplyInputs(const LayerNorm* norm, const Linear& map, cuda::RowActivation activation, at::Tensor& out);
+  void AddProduct(const at::Tensor& rows, const Linear& map);
   void Normalize(const LayerNorm& norm);
   void Multiply(const at::Tensor& rows, const at::Tensor& weight, at::Tensor& out) const;
+  cuda::RowProducts ProductsOf(const at::Tensor& rows, const at::Tensor& matrix, const at::Tensor& out) const;
+  cuda::RowProducts ProductsOfInputs(const LayerNorm* norm, const at::Tensor& matrix, const at::Tensor& out) const;
   void RunLayer(int64_t layer, const GpuStep& step, StepMemory& memory);
   void MixChunks(int64_t layer, const GpuStep& step, const StepMemory& memory);
   void WriteRows(int64_t layer, const GpuStep& step, const StepMemory& memory) const;
@@ -79,8 +88,10 @@ class Layers final {
   const WorkerGpu& device_;
   const GpuCache cache_;
   const int64_t rows_;
-  // Reused by every layer. hidden_, operand_ and attended_ are [rows, d]; hidden_ is the residual branch.
-  const at::Tensor hidden_, operand_;
+  const bool are_few_;
+  // Reused by every layer. hidden_, sums_, operand_ and attended_ are [rows, d]. hidden_ is the residual branch. Of few
+  // rows, sums_ is the same before its norm.
+  const at::Tensor hidden_, sums_, operand_;
   at::Tensor projections_;  // [rows, 3d + columns]
   const at::Tensor attended_;
   at::Tensor product_, inner_;
@@ -95,7 +106,7 @@ void Layers::Embed(const int64_t* tokens, bool with_copy) {
                                       .count = rows_,
                                       .width = static_cast<int>(width()),
                                       .scale = std::sqrt(static_cast<float>(width())),
-                                      .output = RowsOf(hidden_),
+                                      .output = RowsOf(sums_),
                                       .copy = with_copy ? Copy() : cuda::Rows{nullptr, 0}}));
 }
 
@@ -114,8 +125,68 @@ void Layers::Normalize(const LayerNorm& norm) {
 }
 
 void Layers::Multiply(const at::Tensor& rows, const at::Tensor& weight, at::Tensor& out) const {
+  if (are_few_) {
+    return device_.Launch(cuda::RowProductsCall(ProductsOf(rows, weight, out)));
+  }
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   at::mm_out(out, rows, weight.t());
+}
+
+cuda::RowProducts Layers::ProductsOf(const at::Tensor& rows, const at::Tensor& matrix, const at::Tensor& out) const {
+  return {.matrix = RowsOf(matrix),
+          .outputs = static_cast<int>(matrix.size(0)),
+          .width = static_cast<int>(matrix.size(1)),
+          .count = out.size(0),
+          .rows = RowsOf(rows),
+          .result = out.scalar_type() == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16,
+          .output = RowsOf(out)};
+}
+
+// The factors are the normalised rows of sums_.
+cuda::RowProducts Layers::ProductsOfInputs(const LayerNorm* norm, const at::Tensor& matrix,
+                                           const at::Tensor& out) const {
+  cuda::RowProducts products = ProductsOf(sums_, matrix, out);
+  std::swap(products.rows, products.sums);
+  if (norm != nullptr) {
+    products.norm = WeightsOf(*norm);
+    products.epsilon = static_cast<float>(norm->epsilon);
+  }
+  return products;
+}
+
+const LayerNorm* Layers::InputNorm(int64_t layer) const {
+  if (config().pre_layer_norm) return layer < config().layers ? &decoder_.layers[layer].norm1 : nullptr;
+  return layer > 0 ? &decoder_.layers[layer - 1].norm2 : nullptr;
+}
+
+void Layers::MultiplyInputs(const LayerNorm* norm, const Linear& map, cuda::RowActivation activation, at::Tensor& out) {
+  if (are_few_) {
+    cuda::RowProducts products = ProductsOfInputs(norm, map.weight, out);
+    products.inputs = RowsOf(hidden_);
+    products.bias = DataOf(map.bias);
+    products.activation = activation;
+    return device_.Launch(cuda::RowProductsCall(products));
+  }
+  if (norm != nullptr) Normalize(*norm);
+  Multiply(operand_, map.weight, out);
+  if (activation == cuda::RowActivation::kNone) return;
+  device_.Launch(cuda::ActivateRowsCall({.row = type(),
+                                         .activation = activation,
+                                         .rows = RowsOf(out),
+                                         .bias = DataOf(map.bias),
+                                         .count = rows_,
+                                         .width = static_cast<int>(out.size(1))}));
+}
+
+void Layers::AddProduct(const at::Tensor& rows, const Linear& map) {
+  if (are_few_) {
+    cuda::RowProducts products = ProductsOf(rows, map.weight, sums_);
+    products.bias = DataOf(map.bias);
+    products.addend = RowsOf(hidden_);
+    return device_.Launch(cuda::RowProductsCall(products));
+  }
+  Multiply(rows, map.weight, product_);
+  SetAddend(&map);
 }
 
 void Layers::Run(const GpuStep& step, StepMemory& memory, at::Tensor logits) {
@@ -127,25 +198,16 @@ void Layers::Run(const GpuStep& step, StepMemory& memory, at::Tensor logits) {
 
 void Layers::RunLayer(int64_t layer, const GpuStep& step, StepMemory& memory) {
   const GpuLayer& weights = decoder_.layers[layer];
-  if (config().pre_layer_norm) Normalize(weights.norm1);
-  Multiply(operand_, weights.projections, projections_);
+  const bool gelu = config().activation == Activation::kGelu;
+  MultiplyInputs(InputNorm(layer), {.weight = weights.projections, .bias = {}}, cuda::RowActivation::kNone,
+                 projections_);
   if (step.plan.full_chunks() > 0) MixChunks(layer, step, memory);
   WriteRows(layer, step, memory);
   Attend(layer, step, memory);
-  Multiply(attended_, weights.output.weight, product_);
-  SetAddend(&weights.output);
-  Normalize(config().pre_layer_norm ? weights.norm2 : weights.norm1);
-  Multiply(operand_, weights.feed_forward_in.weight, inner_);
-  const bool gelu = config().activation == Activation::kGelu;
-  device_.Launch(cuda::ActivateRowsCall({.row = type(),
-                                         .activation = gelu ? cuda::RowActivation::kGelu : cuda::RowActivation::kRelu,
-                                         .rows = RowsOf(inner_),
-                                         .bias = DataOf(weights.feed_forward_in.bias),
-                                         .count = rows_,
-                                         .width = static_cast<int>(config().feed_forward_width)}));
-  Multiply(inner_, weights.feed_forward_out.weight, product_);
-  SetAddend(&weights.feed_forward_out);
-  if (!config().pre_layer_norm) Normalize(weights.norm2);
+  AddProduct(attended_, weights.output);
+  MultiplyInputs(config().pre_layer_norm ? &weights.norm2 : &weights.norm1, weights.feed_forward_in,
+                 gelu ? cuda::RowActivation::kGelu : cuda::RowActivation::kRelu, inner_);
+  AddProduct(inner_, weights.feed_forward_out);
 }
 
 // --- pages ---
@@ -219,9 +281,10 @@ void Layers::WriteZeroPages() {
   for (int64_t layer = 0; layer < config().layers; ++layer) {
     const GpuLayer& weights = decoder_.layers[layer];
     hidden_.zero_();
+    sums_.zero_();
     operand_.zero_();
-    if (config().pre_layer_norm) Normalize(weights.norm1);
-    Multiply(operand_, weights.projections, projections_);
+    MultiplyInputs(config().pre_layer_norm ? &weights.norm1 : nullptr, {.weight = weights.projections, .bias = {}},
+                   cuda::RowActivation::kNone, projections_);
     const auto keys = [&](const LayerNorm& norm, char* page) -> cuda::NewKeys {
       cuda::Rows row = RowsOf(KeysValues());
       row.stride = 0;
@@ -319,12 +382,21 @@ void Layers::AttendSingleRows(const cuda::CausalAttention& attention, const GpuS
 }
 
 void Layers::WriteLogits(const GpuStep& step, const StepMemory& memory, at::Tensor& logits) {
+  const LayerNorm* const norm = InputNorm(config().layers);
+  const int64_t* const indices = memory.numbers() + step.plan.logit_rows.first;
+  if (are_few_) {
+    cuda::RowProducts products = ProductsOfInputs(norm, decoder_.output.weight, logits);
+    products.indices = indices;
+    products.bias = DataOf(decoder_.output.bias);
+    return device_.Launch(cuda::RowProductsCall(products));
+  }
+  if (norm != nullptr) Normalize(*norm);
   const at::Tensor requested = Empty(logits.size(0), width(), decoder_.element());
   device_.Launch(cuda::GatherRowsCall({.row = type(),
                                        .input = RowsOf(hidden_),
                                        .addend = Addend(),
                                        .addend_bias = AddendBias(),
-                                       .indices = memory.numbers() + step.plan.logit_rows.first,
+                                       .indices = indices,
                                        .count = logits.size(0),
                                        .width = static_cast<int>(width()),
                                        .output = RowsOf(requested)}));

@@ -61,6 +61,13 @@ LS_DEVICE void StoreRow(ElementType type, void* rows, int64_t index, const SomeF
   }
 }
 
+LS_DEVICE float Activated(RowActivation activation, float x) {
+  if (activation == RowActivation::kNone) return x;
+  if (activation == RowActivation::kRelu) return Larger(x, 0.0f);
+  constexpr float kSquareRootOfHalf = 0.70710678118654752f;
+  return Multiply(Multiply(x, 0.5f), Add(1.0f, Erf(Multiply(x, kSquareRootOfHalf))));
+}
+
 // Returns the sum over the lanes in every lane, in a fixed order.
 LS_DEVICE float WarpSum(float value) {
   for (int with = 16; with > 0; with /= 2) value = Add(value, ShuffleXor(value, with));

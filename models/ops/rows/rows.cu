@@ -71,12 +71,6 @@ void Norm(LS_ARGUMENTS NormRows arguments) {
       [&](int c, const SomeFloats<n>& floats) { StoreWithCopy<n>(arguments.output, arguments.copy, row, c, floats); });
 }
 
-LS_DEVICE float Activated(RowActivation activation, float x) {
-  if (activation == RowActivation::kRelu) return Larger(x, 0.0f);
-  constexpr float kSquareRootOfHalf = 0.70710678118654752f;
-  return Multiply(Multiply(x, 0.5f), Add(1.0f, Erf(Multiply(x, kSquareRootOfHalf))));
-}
-
 template <int n>
 LS_KERNEL(kThreads)
 void Activate(LS_ARGUMENTS ActivateRows arguments) {

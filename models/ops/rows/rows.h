@@ -63,9 +63,10 @@ struct NormRows {
 };
 KernelCall NormRowsCall(const NormRows& arguments);
 
-enum class RowActivation { kGelu, kRelu };
+// GELU is the exact one, x/2 (1 + erf(x / sqrt 2)).
+enum class RowActivation { kGelu, kRelu, kNone };
 
-// rows[i] = activation(rows[i] + bias), in place. GELU is the exact one, x/2 (1 + erf(x / sqrt 2)).
+// rows[i] = activation(rows[i] + bias), in place.
 struct ActivateRows {
   ElementType row;
   RowActivation activation;

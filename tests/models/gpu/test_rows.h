@@ -40,8 +40,9 @@ class TestRows final {
   Rows Put() {
     on_device_ = arrays_->Put(all_);
     floats_ = Floats(all_);
-    return {.data = on_device_, .stride = stride_};
+    return on_device();
   }
+  Rows on_device() const { return {.data = on_device_, .stride = stride_}; }
   // [width], of the copied rows.
   const float* Row(int64_t row) const { return floats_.data() + row * stride_; }
 

@@ -135,6 +135,34 @@ TEST(StepGraphs, GiveTheBitsOfStepsWithoutAGraphRoundTheEdgesOfShapes) {
   }
 }
 
+// Stream 0, one token a step and alone, against pieces of it among other streams, in steps of up to 16 rows: with and
+// without graphs, by single rows and by tiles. The own products of such steps leave no difference (row_products.h).
+TEST(StepsOfFewRows, GiveARowTheBitsOfItsHistory) {
+  constexpr int64_t kTokens = 45, kRows = 16;
+  for (const bool pre_layer_norm : {true, false}) {
+    LanguageModelConfig config = SmallConfig();
+    config.pre_layer_norm = pre_layer_norm;
+    config.chunk_rank = 2;
+    Reader alone(config, kMaxRows, at::kBFloat16), among(config, kMaxRows, at::kBFloat16);
+    Logits expected, said;
+    for (int64_t i = 0; i < kTokens; ++i) {
+      const auto logits = alone.Step({{.stream = 0}});
+      ASSERT_TRUE(logits.ok()) << logits.status();
+      expected.insert(expected.end(), logits->begin(), logits->end());
+    }
+    const std::vector<int64_t> lengths = {5, 1, 14, 1, 1, 8, 2, 11, 1, 1};
+    for (size_t step = 0; step < lengths.size(); ++step) {
+      std::vector<Piece> pieces = {{.stream = 0, .tokens = lengths[step], .logit_rows = lengths[step]}};
+      const int64_t others = std::min<int64_t>(kRows - lengths[step], static_cast<int64_t>(step) % 12);
+      for (const Piece& piece : Decode(1, others)) pieces.push_back(piece);
+      const auto logits = among.Step(pieces);
+      ASSERT_TRUE(logits.ok()) << logits.status();
+      said.insert(said.end(), logits->begin(), logits->begin() + lengths[step] * config.vocabulary_size);
+    }
+    EXPECT_EQ(said, expected) << "norms before: " << pre_layer_norm;
+  }
+}
+
 TEST(StepGraphs, LeaveLargerStepsToTheirCalls) {
   Reader graphs(QuickConfig(), kMaxRows), eager(QuickConfig(), 0);
   for (const int64_t rows : {kMaxRows, kMaxRows + 1, kMaxRows}) {

@@ -29,10 +29,11 @@ constexpr int64_t kCacheBytes = int64_t{64} << 20;
 
 class StepsOnGpu : public testing::Test {
  protected:
-  void Serve(const core::StepLoop::Options& options, int64_t max_graph_rows = 0) {
+  void Serve(const core::StepLoop::Options& options, int64_t max_graph_rows = 0,
+             const LanguageModelConfig& config = QuickConfig()) {
     const EmulatedBackends backends(
         {}, [this](EmulatedDevice& device) { device_ = &device; }, loss_, max_graph_rows);
-    model_ = RandomModelOn(OnDevice("", kWorker, &backends), QuickConfig(), 5);
+    model_ = RandomModelOn(OnDevice("", kWorker, &backends), config, 5);
     vocabulary_ = *core::Vocabulary::Make(model_->info().vocabulary_size, nullptr);
     loop_ = *core::StepLoop::Create(*model_, queue_, clock_, states_, options);
   }
@@ -79,6 +80,17 @@ TEST_F(StepsOnGpu, MoreStreamsThanAGraphHasRowsDecodeInOneStep) {
   for (int32_t i = 0; i < 600; ++i) Generate(1, 2, i);
   RunToEnd();
   EXPECT_THAT(RowsOfSteps(), ElementsAre(600, 600));  // a token of each prompt, then one sampled token of each
+}
+
+// On a GPU that is fast enough: the emulated one's work takes no time, unless a test says so.
+TEST_F(StepsOnGpu, APromptOf8192TokensIsTwoSteps) {
+  LanguageModelConfig config = QuickConfig();  // with tiles of 64 rows, not of a segment's 12
+  config.chunk_size = 64;
+  config.memory_length = config.segment_length = 1024;
+  Serve({.max_streams = 1, .cache_bytes = kCacheBytes}, 0, config);
+  Generate(8192, 1);
+  RunToEnd();
+  EXPECT_THAT(RowsOfSteps(), ElementsAre(4096, 4096));
 }
 
 // The logits of a document's rows need memory: 1,024 rows at least, but not those of a whole step.

@@ -10,6 +10,7 @@
 #include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
+#include "models/ops/products/row_products.h"
 #include "models/ops/rows/rows.h"
 #include "tests/models/gpu/counts/counts.h"
 
@@ -113,6 +114,9 @@ std::vector<std::string> LinesOfLaunches() {
   AddOfRows(1, launches);
   AddOfRows(4, launches);
   launches.Add(cuda::MergeSplitsCall({.heads = kHeads, .head_width = kWidth / kHeads, .rank = 1, .items = 1}), "");
+  for (const int tiles : {1, 2}) {  // of 8 rows
+    launches.Add(cuda::RowProductsCall({.outputs = 1, .width = kWidth, .count = 8 * tiles}), absl::StrCat(tiles));
+  }
   launches.Add(cuda::SumSplitsCall({.width = kWidth, .items = 1, .max_splits = 1}), "");
   launches.Add(cuda::MergeSumsCall({.width = kWidth, .items = 1, .max_splits = 1}), "");
   return launches.TakeLines();

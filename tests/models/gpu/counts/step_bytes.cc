@@ -10,6 +10,7 @@
 #include "models/ops/causal_attention/attention_tile.h"
 #include "models/ops/causal_attention/cache_rows.h"
 #include "models/ops/causal_attention/causal_attention_kernels.h"
+#include "models/ops/products/row_products.h"
 #include "models/ops/rows/rows.h"
 
 namespace longshort::models {
@@ -52,6 +53,17 @@ void CountGather(const KernelCall& call, StepCount& count) {
   const auto gather = ArgumentsOf<cuda::GatherRows>(call);
   const int64_t element_bytes = kFloatBytes + 2 * cuda::ElementBytes(gather.row);
   count.bytes.rows += CountOf(gather.indices, gather.count) * gather.width * element_bytes;
+}
+
+// The matrix is loaded once for 16 rows, and the rows by all thread blocks, of which the L2 cache serves all but one.
+void CountMultiplyRows(const KernelCall& call, StepCount& count) {
+  const auto product = ArgumentsOf<cuda::RowProducts>(call);
+  const int64_t factor = Exist(product.rows) ? kCopyBytes : kFloatBytes;
+  const int64_t outputs = cuda::ElementBytes(product.result) + (Exist(product.addend) ? kFloatBytes : 0);
+  count.bytes.weights += int64_t{product.outputs} * product.width * kCopyBytes;
+  count.bytes.product_rows += product.count * (product.width * factor + product.outputs * outputs);
+  if (Exist(product.inputs)) count.bytes.product_rows += product.count * product.width * kFloatBytes;
+  count.work.product_flops += 2.0 * static_cast<double>(product.count) * product.outputs * product.width;
 }
 
 // A row of an open chunk page, which is float32, and the same row of products.
@@ -195,6 +207,7 @@ StepCount CountStep(const Nodes& step) {
                                                         {"Gather", CountGather},
                                                         {"MergeBlocks", CountMergeBlocks},
                                                         {"Mix", CountMix},
+                                                        {"MultiplyRows", CountMultiplyRows},
                                                         {"Norm", CountNorm},
                                                         {"Write", CountWrite}};
   StepCount count;

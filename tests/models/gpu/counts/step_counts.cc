@@ -120,7 +120,7 @@ std::string LineOfStep(const std::string& name, const Nodes& nodes) {
   const StepBytes& bytes = count.bytes;
   const StepWork& work = count.work;
   const auto count_if = [&nodes](const auto& is) { return std::count_if(nodes.begin(), nodes.end(), is); };
-  const auto products = count_if([](const Node& node) { return node.name == "mm"; });
+  const auto products = count_if([](const Node& node) { return node.name == "mm" || node.name == "MultiplyRows"; });
   const auto attention =
       count_if([](const Node& node) { return node.name.starts_with("Attend") || node.name == "MergeBlocks"; });
   return absl::StrFormat(
