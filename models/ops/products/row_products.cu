@@ -2,9 +2,8 @@
 // rows cost what one does. Each of the 16 warps sums some channels: 32 at a time, 8 of each of four lanes, in the order
 // in which attention reads rows (tile_products.h). The matrix comes from memory and all else from the L2 cache. So the
 // matrix is loaded first, and while that takes its time, warp w normalises row w.
-//   shared  gain and bias of the norm [2][width] float32, later the warps' sums [16][rows][kSumStride] float32; then
-//   the
-//           normalised rows [rows][StagedBytes] bfloat16
+//   shared  gain and bias of the norm [2][width] float32, later the warps' sums [16][rows][kSumStride] float32;
+//           behind them the normalised rows [rows][StagedBytes] bfloat16
 
 #include "models/device/device.h"
 #include "models/ops/products/row_products.h"
