@@ -51,7 +51,7 @@ class GpuRowProducts : public ::testing::Test {
   // Runs the problem, compares it, and returns its output.
   std::vector<float> Run(const Problem& problem) {
     SCOPED_TRACE(problem.Text());
-    constexpr int kSums = 20;  // more rows than there are to choose from
+    constexpr int kSums = 20;  // rows to choose from
     const auto matrix = Random<BFloat16>(problem.outputs, problem.width, 8, 0.3f);
     const auto rows = Random<BFloat16>(problem.count, problem.width, 16);
     // A variance of 1e-4, beside which the norm's epsilon counts.
