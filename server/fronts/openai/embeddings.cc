@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"
 #include "server/transports/http/http_message.h"
