@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort {
 namespace {
@@ -176,11 +177,24 @@ std::string QuoteForMessage(std::string_view text) {
   return absl::StrFormat("'%s' (cut, %d bytes)", absl::CHexEscape(std::string(text.substr(0, kLongest))), text.size());
 }
 
+struct JsonView::File {
+  std::string name;
+  json document;
+};
+
 absl::StatusOr<JsonView> JsonView::Parse(std::string_view text, const std::string& name, const JsonLimits& limits) {
   LS_ASSIGN_OR_RETURN(json document, ParseJsonObject(text, name, limits));
   const auto file = std::make_shared<File>(File{name, std::move(document)});
   return JsonView(file, &file->document, "");
 }
+
+bool JsonView::is_object() const { return value_ != nullptr && value_->is_object(); }
+bool JsonView::is_list() const { return value_ != nullptr && value_->is_array(); }
+bool JsonView::is_text() const { return value_ != nullptr && value_->is_string(); }
+
+bool JsonView::Is(std::string_view text) const { return is_text() && value_->get_ref<const std::string&>() == text; }
+
+size_t JsonView::size() const { return is_object() || is_list() ? value_->size() : 0; }
 
 JsonView JsonView::At(std::string_view field) const {
   json* value = nullptr;

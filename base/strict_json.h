@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "base/json_scanner.h"
 #include "base/memory_meter.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longshort {
 
@@ -103,14 +103,14 @@ class JsonView final {
   explicit JsonView(nlohmann::json& document) : JsonView(nullptr, &document, "") {}
 
   bool is_absent() const { return value_ == nullptr; }
-  bool is_object() const { return value_ != nullptr && value_->is_object(); }
-  bool is_list() const { return value_ != nullptr && value_->is_array(); }
-  bool is_text() const { return value_ != nullptr && value_->is_string(); }
+  bool is_object() const;
+  bool is_list() const;
+  bool is_text() const;
   // REQUIRES: it is not absent.
   nlohmann::json& value() const { return *value_; }
-  bool Is(std::string_view text) const { return is_text() && value_->get_ref<const std::string&>() == text; }
+  bool Is(std::string_view text) const;
   // The number of elements of a list, or of fields of an object; 0 for all else.
-  size_t size() const { return is_object() || is_list() ? value_->size() : 0; }
+  size_t size() const;
   const std::string& path() const { return path_; }
 
   // A field; absent if this is no object, or does not have it.
@@ -143,10 +143,7 @@ class JsonView final {
   absl::StatusOr<size_t> Choice(std::string_view field, absl::Span<const std::string_view> choices) const;
 
  private:
-  struct File {
-    std::string name;
-    nlohmann::json document;
-  };
+  struct File;
 
   JsonView(std::shared_ptr<File> file, nlohmann::json* value, std::string path)
       : file_(std::move(file)), value_(value), path_(std::move(path)) {}

@@ -2,7 +2,8 @@
 # still include all headers that they use. Only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on checks
 # this.
 
-# GCC uses a precompiled header only with the flags of its compilation, and some libraries require this flag.
+# GCC uses a precompiled header only with the flags of its compilation, and some libraries require this flag. It takes one
+# with another of -O1 to -O3, but then it may crash (ipa-cp).
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
 
 set(_common_headers

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "models/tokenizer/code_points.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::models {
 namespace {

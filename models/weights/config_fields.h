@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
@@ -37,11 +35,7 @@ struct ConfigField {
 };
 
 // Errors: INVALID_ARGUMENT naming the file, the field, its value and the range.
-inline absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t min, int64_t max) {
-  if (value >= min && value <= max) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d; it must be in %d..%d", file, field, value, min, max));
-}
+absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t min, int64_t max);
 
 // Table, here and below, is a range of ConfigField<Config>. Errors: those of CheckRange.
 template <typename Table, typename Config>
@@ -59,9 +53,7 @@ absl::Status CheckRanges(const Table& table, const Config& config, std::string_v
   return absl::OkStatus();
 }
 
-inline std::string RangeText(int64_t min, int64_t max) {
-  return min == max ? absl::StrCat(min) : absl::StrCat(min, " to ", max);
-}
+std::string RangeText(int64_t min, int64_t max);
 
 template <typename Table>
 void AddDescriptions(const Table& table, std::vector<FieldDescription>& descriptions) {
@@ -74,23 +66,14 @@ void AddDescriptions(const Table& table, std::vector<FieldDescription>& descript
 }
 
 // The words in quotation marks.
-inline std::string QuotedWords(absl::Span<const std::string_view> words) {
-  return absl::StrJoin(words, ", ", [](std::string* text, std::string_view word) {
-    absl::StrAppend(text, "\"", std::string(word), "\"");
-  });
-}
+std::string QuotedWords(absl::Span<const std::string_view> words);
 
 inline FieldDescription DescribeChoice(std::string_view name, absl::Span<const std::string_view> choices,
                                        std::string_view help) {
   return {name, QuotedWords(choices), help};
 }
 
-inline std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>& descriptions) {
-  std::vector<std::string_view> names;
-  names.reserve(descriptions.size());
-  for (const FieldDescription& field : descriptions) names.push_back(field.name);
-  return names;
-}
+std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>& descriptions);
 
 enum class Presence { kRequired, kOptional };
 
@@ -111,10 +94,13 @@ absl::Status ReadFields(const JsonView& fields, const Table& table, Config& conf
   return absl::OkStatus();
 }
 
+// Sets a field of `document`.
+void SetField(nlohmann::ordered_json& document, std::string_view name, std::variant<int64_t, bool, double> value);
+
 template <typename Table, typename Config>
 void WriteFields(const Table& table, const Config& config, nlohmann::ordered_json& document) {
   for (const ConfigField<Config>& field : table) {
-    std::visit([&](auto member) { document[std::string(field.name)] = config.*member; }, field.member);
+    std::visit([&](auto member) { SetField(document, field.name, config.*member); }, field.member);
   }
 }
 
@@ -124,7 +110,7 @@ void WriteOptionalFields(const Table& table, const Config& config, nlohmann::ord
   for (const ConfigField<Config>& field : table) {
     std::visit(
         [&](auto member) {
-          if (config.*member != Config().*member) document[std::string(field.name)] = config.*member;
+          if (config.*member != Config().*member) SetField(document, field.name, config.*member);
         },
         field.member);
   }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::models {
 namespace {

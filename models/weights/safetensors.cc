@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::models {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/weights/config_fields.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::models {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::models {
 namespace {

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "base/text.h"
+#include "nlohmann/json.hpp"
 #include "server/calls/call_names.h"
 #include "server/fronts/open_inference/open_inference.h"
 

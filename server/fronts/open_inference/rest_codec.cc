@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/call_names.h"
 #include "server/fronts/json/json_message.h"

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
+#include "nlohmann/json.hpp"
 
 namespace longshort::server {
 namespace {

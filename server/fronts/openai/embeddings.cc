@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 #include "server/calls/call_names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/handlers.h"

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "nlohmann/json.hpp"
 #include "server/call/message_size.h"
 
 namespace longshort::server {

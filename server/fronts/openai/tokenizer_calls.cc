@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "nlohmann/json.hpp"
 #include "server/calls/call_names.h"
 #include "server/fronts/openai/openai.h"
 #include "server/handlers/completion_translator.h"

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/families/text_classifier/text_network.h"
+#include "nlohmann/json.hpp"
 #include "tests/models/tokenizer/byte_level_bpe_file.h"
 #include "tests/models/train/classifier_training.h"
 

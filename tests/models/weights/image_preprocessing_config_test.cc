@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
 namespace longshort::models::image_preprocessing_config_test {
