@@ -17,7 +17,7 @@ struct Model {
   int head_width = 16;
   int rank = 3;
   int padding = 8;  // elements between rows of keys and values; odd: rows are not read by pieces
-  int others = 1;   // an item's vectors before its landmarks
+  int others = 1;   // 0 or 1: an item's vectors before its landmarks
   int padding_of_values = padding;
 };
 
@@ -33,6 +33,10 @@ class Problem final {
       logits_.Add(length, random, 2);
       keys_.Add(length, random);
       values_.Add(length, random);
+      if (model.others > 0) {
+        keys_before_.Add(1, random);
+        values_before_.Add(1, random);
+      }
       landmark_keys_.AddNothing(item_vectors);
       landmark_values_.AddNothing(item_vectors);
       ranges_.push_back({.first_row = all, .rows = length});
@@ -58,10 +62,10 @@ class Problem final {
                   .key_norm = {.gain = arrays_.Put(gains_[0]), .bias = arrays_.Put(biases_[0])},
                   .value_norm = {.gain = arrays_.Put(gains_[1]), .bias = arrays_.Put(biases_[1])},
                   .epsilon = kEpsilon,
+                  .keys_before = model.others > 0 ? keys_before_.Put() : Rows{},
+                  .values_before = model.others > 0 ? values_before_.Put() : Rows{},
                   .landmark_keys = landmark_keys_.Put(),
                   .landmark_values = landmark_values_.Put(),
-                  .item_vectors = item_vectors,
-                  .first_vector = model.others,
                   .partial_outputs = arrays_.Make<float>(places * 2 * PaddedHeadWidth(model.head_width)),
                   .partial_sums = arrays_.Make<float>(places * 2)};
   }
@@ -76,13 +80,14 @@ class Problem final {
     return output;
   }
   void Check(const std::vector<float>& output) const {
-    const int64_t items = static_cast<int64_t>(ranges_.size()), vectors = landmarks_.item_vectors;
+    const int64_t items = static_cast<int64_t>(ranges_.size()), vectors = model_.others + model_.rank;
     for (int64_t part = 0; part < 2; ++part) {
       for (int64_t item = 0; item < items; ++item) {
         for (int64_t vector = 0; vector < vectors; ++vector) {
           const float* const got = output.data() + ((part * items + item) * vectors + vector) * width_;
           if (vector < model_.others) {
-            for (int64_t c = 0; c < width_; ++c) ASSERT_TRUE(std::isnan(got[c]));
+            const float* const copied = (part == 0 ? keys_before_ : values_before_).Row(item);
+            for (int64_t c = 0; c < width_; ++c) ASSERT_EQ(got[c], copied[c]);
             continue;
           }
           const std::vector<double> expected = Expected(part, ranges_[item], static_cast<int>(vector) - model_.others);
@@ -134,7 +139,8 @@ class Problem final {
   std::vector<float> gains_[2], biases_[2];
   TestRows<Element> logits_{arrays_, columns_, columns_ + 1}, keys_{arrays_, width_, width_ + model_.padding},
       values_{arrays_, width_, width_ + model_.padding_of_values}, landmark_keys_{arrays_, width_, width_ + 1},
-      landmark_values_{arrays_, width_, width_};
+      landmark_values_{arrays_, width_, width_}, keys_before_{arrays_, width_, width_ + 3},
+      values_before_{arrays_, width_, width_};
   Landmarks landmarks_ = {};
 };
 
@@ -155,7 +161,7 @@ TYPED_TEST(GpuLandmarks, CompressesItemsOfAnyLengths) {
 TYPED_TEST(GpuLandmarks, MeetsPlainSumsForAnyShape) {
   for (const Model& model :
        {Model{.heads = 3, .head_width = 33, .rank = 1, .padding = 0, .others = 0}, Model{.head_width = 64, .rank = 16},
-        Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2, .others = 3},
+        Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2},
         Model{.heads = 2, .head_width = 100, .rank = 2, .padding = 3}, Model{.padding = 1, .padding_of_values = 8},
         Model{.padding = 8, .padding_of_values = 1}}) {
     Problem<TypeParam> problem(*this->device_, model, {20, 70});

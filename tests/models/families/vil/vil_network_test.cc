@@ -57,6 +57,29 @@ TEST(VilNetwork, KeepsAsManyBiasesForTheKernelsOfCpusAsItsConfigurationSays) {
   EXPECT_EQ(kept, VilKernelBiasElements(config));
 }
 
+TEST(VilNetwork, KeepsTheBiasesOfAllPairsOfTokensWhereNoKernelOfCpusReadsTheirTable) {
+  const VilConfig config = VilOf(kStages, 16);
+  VilNetwork network = NetworkOver(config, RandomVilTensors(config, 1));
+  TensorMove move(at::kCPU, at::kBFloat16);
+  network.MoveBy(move);
+  int64_t kept = 0;
+  for (VilStageNetwork& stage : network.stages) {
+    for (VilPair& pair : stage.pairs) {
+      auto* const full = std::get_if<VilFullAttention>(&pair.attention);
+      if (full == nullptr || !full->score_bias.defined()) continue;
+      kept += static_cast<int64_t>(full->score_bias.storage().nbytes() / full->score_bias.element_size());
+      EXPECT_EQ(full->score_bias.stride(2) % 16, 0) << "LibTorch would copy the bias in each call";
+      EXPECT_FALSE(full->kernel_bias.defined());
+      const at::Tensor tokens = at::randn({2, full->score_bias.size(2), full->output.inputs()}, at::kBFloat16);
+      const at::Tensor attended = (*full)(tokens, /*added=*/{});
+      full->score_bias = {};
+      EXPECT_TRUE(at::equal((*full)(tokens, /*added=*/{}), attended)) << "made in each call";
+    }
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(kept, VilPairBiasElements(config));
+}
+
 TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
   const VilConfig config = VilOf(kStages, 19);  // grids of 9, 4 and 2: pixels 18, and of the first grid row 8, remain
   VilConfig divided = config;
