@@ -30,7 +30,9 @@ HiddenRows TextLayer::operator()(HiddenRows hidden, int64_t documents, ItemAtten
                          ? Project(hidden, only_keys, attention)
                          : ProjectFused(hidden);
   const RowKeyValues& window = rows.window;
-  const RowKeyValues shared_cls = has_cls ? Normed(shared_norm, rows.cls, attention) : RowKeyValues();
+  // Landmarks norms the CLS vectors that only it reads.
+  const bool norms_cls = has_cls && (cls_sees_keys || !dynamic_projection.defined());
+  const RowKeyValues shared_cls = norms_cls ? Normed(shared_norm, rows.cls, attention) : rows.cls;
   const auto finished = [&](const at::Tensor& before, const at::Tensor& attended) -> HiddenRows {
     const RowSum sum = Finish(before, attended, attention);
     return {.all = sum.rows, .cls_rows = hidden.cls_rows, .addend = sum.addend};
@@ -169,8 +171,13 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValu
     };
     return {.keys = vectors(cls.keys), .values = vectors(cls.values)};
   }
-  return attention.Landmarks(
-      {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm}, cls);
+  return attention.Landmarks({.heads = heads,
+                              .logits = logits,
+                              .tokens = tokens,
+                              .key_norm = shared_norm,
+                              .value_norm = shared_norm,
+                              .norms_before = !cls_sees_keys},
+                             cls);
 }
 
 RowSum TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const {

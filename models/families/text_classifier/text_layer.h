@@ -75,7 +75,8 @@ struct TextLayer {
   // The keys and values that all tokens see in addition to their windows: [documents, m, D], CLS first.
   //   logits  of the dynamic projection
   //   tokens  the tokens' keys and values, after window_norm
-  //   cls     those of CLS, [documents, D], after shared_norm; undefined without CLS
+  //   cls     those of CLS, [documents, D], after shared_norm where CLS sees keys or there are no landmarks; undefined
+  //           without CLS
   RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
   RowSum Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const;

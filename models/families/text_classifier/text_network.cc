@@ -95,8 +95,7 @@ at::Tensor TextNetwork::Head(const at::Tensor& rows) const {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     items = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
-  const at::Tensor inner = head_in(items);
-  return head_out(config.head == HeadKind::kTanh ? at::tanh(inner) : at::relu(inner));
+  return head_out(config.head == HeadKind::kTanh ? at::tanh(head_in(items)) : head_in.Relu(items));
 }
 
 at::Tensor TextNetwork::Features(const DocumentTokens& documents, ItemAttention& attention) const {

@@ -1,7 +1,6 @@
 #include "models/ops/document_attention/packed_documents.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "models/ops/document_attention/document_attention.h"
@@ -111,23 +110,28 @@ PackedIds PackIds(absl::Span<const absl::Span<const int32_t>> documents, const W
     while (!document.empty() && !is_token(document.back())) document.remove_suffix(1);
     // Counted first, because a document without masked tokens is copied many times as fast.
     const bool has_masked = std::count(document.begin(), document.end(), padding) > 0;
-    if (has_masked) {
-      std::copy_if(document.begin(), document.end(), std::back_inserter(packed.ids), is_token);
-    } else {
-      packed.ids.insert(packed.ids.end(), document.begin(), document.end());
-    }
     const bool skips_positions = has_masked && !tokens.first_apart;
     if (skips_positions && packed.positions.empty()) {
       for (const int64_t rows : packed.lengths) AppendCount(rows, packed.positions);
     }
-    packed.lengths.push_back(packed.rows() - first_row);
-    if (skips_positions) {
+    if (has_masked) {
+      // Each token is written, and the next one over it if it is masked: without a branch.
+      const size_t most = packed.ids.size() + document.size();
+      packed.ids.resize(most);
+      if (skips_positions) packed.positions.resize(most);
+      int64_t end = first_row;
       for (int32_t position = 0; position < std::ssize(document); ++position) {
-        if (is_token(document[position])) packed.positions.push_back(position);
+        packed.ids[end] = document[position];
+        if (skips_positions) packed.positions[end] = position;
+        end += is_token(document[position]) ? 1 : 0;
       }
-    } else if (!packed.positions.empty()) {
-      AppendCount(packed.lengths.back(), packed.positions);
+      packed.ids.resize(end);
+      if (skips_positions) packed.positions.resize(end);
+    } else {
+      packed.ids.insert(packed.ids.end(), document.begin(), document.end());
     }
+    packed.lengths.push_back(packed.rows() - first_row);
+    if (!skips_positions && !packed.positions.empty()) AppendCount(packed.lengths.back(), packed.positions);
   }
   return packed;
 }

@@ -283,6 +283,7 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, const RowKey
                                      .epsilon = static_cast<float>(rows.key_norm.epsilon),
                                      .keys_before = others > 0 ? RowsOf(before.keys) : cuda::Rows{},
                                      .values_before = others > 0 ? RowsOf(before.values) : cuda::Rows{},
+                                     .norms_before = rows.norms_before,
                                      .landmark_keys = RowsOf(keys),
                                      .landmark_values = RowsOf(values),
                                      .partial_outputs = outputs.mutable_data_ptr<float>(),

@@ -137,8 +137,11 @@ RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, const RowKe
     }
     mixed = {.keys = at::stack(keys), .values = at::stack(values)};
   }
-  return {.keys = Behind(before.keys, rows.key_norm(mixed.keys)),
-          .values = Behind(before.values, rows.value_norm(mixed.values))};
+  const auto behind = [&](const at::Tensor& first, const LayerNorm& norm, const at::Tensor& vectors) {
+    return Behind(first.defined() && rows.norms_before ? norm(first) : first, norm(vectors));
+  };
+  return {.keys = behind(before.keys, rows.key_norm, mixed.keys),
+          .values = behind(before.values, rows.value_norm, mixed.values)};
 }
 
 void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {

@@ -62,6 +62,7 @@ struct RowsToCompress {
   at::Tensor logits;               // rows of items, heads * R channels
   RowKeyValues tokens;             // rows of items
   LayerNorm key_norm, value_norm;  // of the result, with the same epsilon
+  bool norms_before = false;       // of the vector before it, too
 };
 
 // Attention of one row per item to itself and to the item's rows. Long Range Arena's models and ViL pass the same rows

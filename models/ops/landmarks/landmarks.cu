@@ -142,8 +142,8 @@ LS_KERNEL(kThreads, 8) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
   const int vector = index % vectors - before, part = index / vectors % 2, item = index / (2 * vectors);
   const Rows& to = part == 0 ? arguments.landmark_keys : arguments.landmark_values;
   const int64_t row = int64_t{item} * vectors + before + vector;
-  if (vector < 0) {
-    const Rows& from = part == 0 ? arguments.keys_before : arguments.values_before;
+  const Rows& from = part == 0 ? arguments.keys_before : arguments.values_before;
+  if (vector < 0 && !arguments.norms_before) {
     for (int c = Thread(); c < arguments.heads * arguments.head_width; c += kThreads) {
       SetRowElement(arguments.element, to.data, row * to.stride + c,
                     RowElement(arguments.element, from.data, item * from.stride + c));
@@ -153,6 +153,7 @@ LS_KERNEL(kThreads, 8) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
   const int splits = static_cast<int>(LandmarkSplitsOf(RangeOf(arguments.ranges, item).rows));
   const int padded = static_cast<int>(PaddedHeadWidth(arguments.head_width));
   const auto merged_channel = [&](int c) {
+    if (vector < 0) return SomeFloats<1>{{RowElement(arguments.element, from.data, item * from.stride + c)}};
     const int head = c / arguments.head_width, channel = c % arguments.head_width;
     float merged = 0, largest = kMinusInfinity, sum = 0;
     for (int split = 0; split < splits; ++split) {

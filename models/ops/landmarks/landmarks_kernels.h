@@ -65,8 +65,9 @@ struct Landmarks {
   NormWeights key_norm, value_norm;
   float epsilon;
 
-  // An item's vector before its landmarks, which is copied, as CLS's: [items, heads * head_width]. Null: none.
+  // An item's vector before its landmarks, as CLS's: [items, heads * head_width]. Null: none.
   Rows keys_before, values_before;
+  bool norms_before;  // it is normalised, too; otherwise it is copied
   // [items * n, heads * head_width]: n vectors of each item, the one before its landmarks first.
   Rows landmark_keys, landmark_values;
 

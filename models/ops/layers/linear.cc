@@ -28,6 +28,12 @@ at::Tensor Linear::Gelu(const at::Tensor& rows) const {
   return packed != nullptr ? packed->Multiply(rows, {.bias = bias, .gelu = true}) : at::gelu((*this)(rows));
 }
 
+at::Tensor Linear::Relu(const at::Tensor& rows) const {
+  // A GPU's library has products with this activation.
+  if (packed == nullptr && !rows.is_cpu() && rows.dim() == 2) return at::_addmm_activation(bias, rows, weight.t());
+  return at::relu((*this)(rows));
+}
+
 Linear Linear::InPanels() const {
   if (packed != nullptr || cpu::BestInstructionSet() == cpu::InstructionSet::kBaseline) return *this;
   return {.weight = {}, .bias = bias, .packed = std::make_shared<FloatPanels>(weight.to(at::kFloat))};

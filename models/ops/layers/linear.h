@@ -36,6 +36,8 @@ struct Linear {
   at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
   // gelu of the result, by erf.
   at::Tensor Gelu(const at::Tensor& rows) const;
+  // relu of the result.
+  at::Tensor Relu(const at::Tensor& rows) const;
 
   int64_t outputs() const { return packed != nullptr ? packed->outputs() : weight.size(0); }
   int64_t inputs() const { return packed != nullptr ? packed->inputs() : weight.size(1); }

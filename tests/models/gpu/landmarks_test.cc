@@ -19,6 +19,7 @@ struct Model {
   int padding = 8;  // elements between rows of keys and values; odd: rows are not read by pieces
   int others = 1;   // 0 or 1: an item's vectors before its landmarks
   int padding_of_values = padding;
+  bool norms_before = false;
 };
 
 template <typename Element>
@@ -64,6 +65,7 @@ class Problem final {
                   .epsilon = kEpsilon,
                   .keys_before = model.others > 0 ? keys_before_.Put() : Rows{},
                   .values_before = model.others > 0 ? values_before_.Put() : Rows{},
+                  .norms_before = model.norms_before,
                   .landmark_keys = landmark_keys_.Put(),
                   .landmark_values = landmark_values_.Put(),
                   .partial_outputs = arrays_.Make<float>(places * 2 * PaddedHeadWidth(model.head_width)),
@@ -85,12 +87,15 @@ class Problem final {
       for (int64_t item = 0; item < items; ++item) {
         for (int64_t vector = 0; vector < vectors; ++vector) {
           const float* const got = output.data() + ((part * items + item) * vectors + vector) * width_;
-          if (vector < model_.others) {
-            const float* const copied = (part == 0 ? keys_before_ : values_before_).Row(item);
+          if (vector < model_.others && !model_.norms_before) {
+            const float* const copied = BeforeOf(part).Row(item);
             for (int64_t c = 0; c < width_; ++c) ASSERT_EQ(got[c], copied[c]);
             continue;
           }
-          const std::vector<double> expected = Expected(part, ranges_[item], static_cast<int>(vector) - model_.others);
+          const float* const before = vector < model_.others ? BeforeOf(part).Row(item) : nullptr;
+          const std::vector<double> expected =
+              before != nullptr ? Normed(part, {before, before + width_})
+                                : Normed(part, Mixed(part, ranges_[item], static_cast<int>(vector) - model_.others));
           for (int64_t c = 0; c < width_; ++c) {
             ASSERT_NEAR(got[c], expected[c], Bound(expected[c]))
                 << "part " << part << ", item " << item << ", vector " << vector << ", channel " << c;
@@ -105,7 +110,7 @@ class Problem final {
 
   // The norm divides the mixed values and their error by the deviation. A vector of one channel becomes 0.
   double Bound(double expected) const { return sizeof(Element) == 4 ? 2e-5 : 2e-2 + std::abs(expected) / 256; }
-  std::vector<double> Expected(int64_t part, const ItemRows& range, int vector) const {
+  std::vector<double> Mixed(int64_t part, const ItemRows& range, int vector) const {
     std::vector<double> mixed(width_, 0.0);
     for (int head = 0; head < model_.heads; ++head) {
       const int column = head * model_.rank + vector;
@@ -122,6 +127,9 @@ class Problem final {
       }
       for (int c = head * model_.head_width; c < (head + 1) * model_.head_width; ++c) mixed[c] /= sum;
     }
+    return mixed;
+  }
+  std::vector<double> Normed(int64_t part, std::vector<double> mixed) const {
     double mean = 0, variance = 0;
     for (const double value : mixed) mean += value / width_;
     for (const double value : mixed) variance += std::pow(value - mean, 2) / width_;
@@ -130,6 +138,8 @@ class Problem final {
     }
     return mixed;
   }
+
+  const TestRows<Element>& BeforeOf(int64_t part) const { return part == 0 ? keys_before_ : values_before_; }
 
   const Model model_;
   DeviceArrays arrays_;
@@ -163,7 +173,7 @@ TYPED_TEST(GpuLandmarks, MeetsPlainSumsForAnyShape) {
        {Model{.heads = 3, .head_width = 33, .rank = 1, .padding = 0, .others = 0}, Model{.head_width = 64, .rank = 16},
         Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2},
         Model{.heads = 2, .head_width = 100, .rank = 2, .padding = 3}, Model{.padding = 1, .padding_of_values = 8},
-        Model{.padding = 8, .padding_of_values = 1}}) {
+        Model{.padding = 8, .padding_of_values = 1}, Model{.head_width = 33, .norms_before = true}}) {
     Problem<TypeParam> problem(*this->device_, model, {20, 70});
     problem.Check(problem.Run());
   }
