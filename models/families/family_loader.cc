@@ -11,7 +11,7 @@
 namespace longshort::models {
 
 WeightSizes ClassifierSizes(const ModelDirectory& directory, const LoadOptions& options, bool packs,
-                            int64_t cpu_elements) {
+                            int64_t cpu_elements, int64_t gpu_elements) {
   const int64_t elements = directory.weights.Elements(), read_bytes = WeightBytes(elements, "fp32");
   const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
   const bool has_cpu = std::any_of(devices.begin(), devices.end(),
@@ -20,7 +20,7 @@ WeightSizes ClassifierSizes(const ModelDirectory& directory, const LoadOptions& 
   const int64_t cpu_bytes = has_cpu ? read_bytes + WeightBytes(cpu_elements, "fp32") : 0;
   return {.loading_bytes = packs ? read_bytes + cpu_bytes : read_bytes,
           .host_bytes = cpu_bytes,
-          .gpu_bytes = WeightBytes(elements, options.precision == "int8" ? "bf16" : options.precision)};
+          .gpu_bytes = WeightBytes(elements + gpu_elements, options.precision == "int8" ? "bf16" : options.precision)};
 }
 
 absl::StatusOr<WeightSizes> ImageSizes(const ModelDirectory& directory, const LoadOptions& options) {

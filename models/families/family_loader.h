@@ -30,9 +30,9 @@ std::vector<FamilyLoader> FamilyLoaders();
 
 // The sizes of a classifier.
 //   packs         a CPU packs its weights, while the host still has what it read in float32
-//   cpu_elements  numbers that a CPU needs in addition to the file's
+//   cpu_elements, gpu_elements  numbers that a CPU, or a GPU, needs in addition to the file's
 WeightSizes ClassifierSizes(const ModelDirectory& directory, const LoadOptions& options, bool packs,
-                            int64_t cpu_elements = 0);
+                            int64_t cpu_elements = 0, int64_t gpu_elements = 0);
 
 // FamilyLoader::sizes of an image classifier that keeps nothing in addition to the file's numbers.
 absl::StatusOr<WeightSizes> ImageSizes(const ModelDirectory& directory, const LoadOptions& options);

@@ -1,7 +1,5 @@
 #include "models/families/image_network.h"
 
-#include <algorithm>
-
 #include "ATen/Functions.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -32,7 +30,7 @@ absl::Status CheckImage(const ClassifierItem& item, size_t index, const ImageIte
         absl::StrFormat("image %d has %d x %d pixels (height x width), but image 0 has %d x %d; a batch has one size",
                         index, image->height, image->width, first.height, first.width));
   }
-  const auto values = static_cast<int64_t>(image->values.size());
+  const int64_t values = image->size();
   if (image->height < 1 || image->width < 1 || values != channels * image->height * image->width) {
     return absl::InvalidArgumentError(
         absl::StrFormat("image %d has %d values; %d channels of %d x %d pixels (height x width) are needed", index,
@@ -63,9 +61,7 @@ ServedNetwork::Output ImageNetwork::Run(Items items, ClassifierOutput output) co
   const auto count = static_cast<int64_t>(items.size());
   const at::Tensor batch = at::empty({count, made_for_.channels, first.height, first.width}, at::kFloat);
   float* next = batch.mutable_data_ptr<float>();
-  for (const ImageItem* const image : ImagesOf(items)) {
-    next = std::copy(image->values.begin(), image->values.end(), next);
-  }
+  for (const ImageItem* const image : ImagesOf(items)) next = image->WriteValues(next);
   CpuItemAttention attention;
   return {.rows = Rows(batch, attention, output), .multiply_adds = BatchMultiplyAdds(items, output)};
 }

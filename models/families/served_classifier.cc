@@ -157,7 +157,10 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
       info.precision = PrecisionName(type);
       const auto info_here = std::make_shared<const ClassifierInfo>(info);
       const bool packs = device.kind == DeviceKind::kCpu && (type != at::kFloat || network->IsFasterInPanels());
-      TensorMove move = packs ? TensorMove::Packing(type) : TensorMove(TensorDevice(device), type);
+      const bool on_cpu = device.kind == DeviceKind::kCpu;
+      TensorMove move = !on_cpu ? TensorMove::ForGpu(TensorDevice(device), type)
+                        : packs ? TensorMove::Packing(type)
+                                : TensorMove(at::kCPU, type);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
       const auto new_replica = [info_here, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
         return NewReplica(info_here, {here, here->network.get()}, head_width, gpus, worker);

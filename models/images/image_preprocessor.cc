@@ -1,11 +1,12 @@
 #include "models/images/image_preprocessor.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -121,11 +122,11 @@ class CentreCropMaker {
  public:
   CentreCropMaker(const ImagePreprocessingConfig& config, const ImageLimits& limits)
       : config_(config), max_resized_pixels_(limits.max_pixels) {
+    auto values = std::make_shared<std::vector<float>>();
     for (size_t channel = 0; channel < 3; ++channel) {
-      for (int value = 0; value < 256; ++value) {
-        normalised_[channel][value] = Normalise(static_cast<float>(value) / 255.0F, channel);
-      }
+      for (int byte = 0; byte < 256; ++byte) values->push_back(Normalise(static_cast<float>(byte) / 255.0F, channel));
     }
+    values_of_bytes_ = std::move(values);
   }
 
   int64_t pixels() const { return config_.crop_height * config_.crop_width; }
@@ -155,28 +156,39 @@ class CentreCropMaker {
   // crop [crop_height, crop_width, channels]
   template <typename Value>
   ImageItem ItemOf(const cv::Mat& crop) const {
-    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(static_cast<size_t>(3 * pixels()))};
+    ImageItem item{config_.crop_height, config_.crop_width, {}};
+    if constexpr (std::is_same_v<Value, uint8_t>) {
+      item.values_of_bytes = values_of_bytes_;
+      item.bytes = Channels<Value>(crop, [](uint8_t byte, int /*channel*/) { return byte; });
+    } else {
+      item.values = Channels<Value>(crop, [this](float value, int channel) { return Normalise(value, channel); });
+    }
+    return item;
+  }
+
+  // Returns convert(value, channel) of each value, [3, crop_height, crop_width].
+  template <typename Value, typename Convert>
+  std::vector<Value> Channels(const cv::Mat& crop, const Convert& convert) const {
+    std::vector<Value> values(static_cast<size_t>(3 * pixels()));
     const int stride = crop.channels();
-    float* out = item.values.data();
+    Value* out = values.data();
     for (int channel = 0; channel < 3; ++channel) {
       for (int y = 0; y < crop.rows; ++y) {
         const auto* in = crop.ptr<Value>(y) + channel % stride;
-        for (int x = 0; x < crop.cols; ++x) *out++ = Normalised(in[x * stride], channel);
+        for (int x = 0; x < crop.cols; ++x) *out++ = convert(in[x * stride], channel);
       }
     }
-    return item;
+    return values;
   }
 
   float Normalise(float value, size_t channel) const {
     return (value - static_cast<float>(config_.mean[channel])) /
            static_cast<float>(config_.standard_deviation[channel]);
   }
-  float Normalised(uint8_t value, size_t channel) const { return normalised_[channel][value]; }
-  float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
 
   ImagePreprocessingConfig config_;
   int64_t max_resized_pixels_;
-  std::array<std::array<float, 256>, 3> normalised_;  // of each channel's 8-bit values
+  std::shared_ptr<const std::vector<float>> values_of_bytes_;  // as ImageItem's
 };
 
 float Unit(uint8_t value) { return static_cast<float>(value) * (1.0F / 255.0F); }

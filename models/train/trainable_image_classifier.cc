@@ -33,7 +33,7 @@ absl::StatusOr<at::Tensor> PrepareForModel(const LabelledExample& file, const Im
   if (!item.ok()) return Named(file.place, item.status());
   const ImageItem& image = std::get<ImageItem>(*item);
   at::Tensor values = at::empty({3, image.height, image.width});
-  std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
+  image.WriteValues(values.mutable_data_ptr<float>());
   return values;
 }
 

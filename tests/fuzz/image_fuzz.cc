@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   models::ImagePreprocessingConfig crop{.resize_shorter_side = 12, .crop_height = 8, .crop_width = 10};
   const auto item = models::MakeImagePreprocessor(crop, kLimits)->Decode(bytes);
-  Require(item.ok() && std::get<models::ImageItem>(*item).values.size() == 3 * 8 * 10, "pixels make an item");
+  Require(item.ok() && std::get<models::ImageItem>(*item).size() == 3 * 8 * 10, "pixels make an item");
   crop.resize = static_cast<models::ResizeMethod>(1 + bytes.size() % 4);
   const auto by_opencv = models::MakeImagePreprocessor(crop, kLimits)->Decode(bytes);
   Require(by_opencv.ok() || by_opencv.status().code() == absl::StatusCode::kInvalidArgument,

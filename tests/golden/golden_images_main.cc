@@ -91,8 +91,9 @@ absl::Status RunImage(const models::SafetensorsFile& file, const GoldenImage& im
   const auto preprocessor = models::MakeImagePreprocessor(image.config, models::ImageLimits());
   LS_ASSIGN_OR_RETURN(const models::ClassifierItem item,
                       preprocessor->Convert({size.height, size.width, 3, absl::MakeConstSpan(input.values)}));
-  LS_ASSIGN_OR_RETURN(const double in_tensor,
-                      LargestDifference(std::get<models::ImageItem>(item).values, tensor.values));
+  std::vector<float> values(std::get<models::ImageItem>(item).size());
+  std::get<models::ImageItem>(item).WriteValues(values.data());
+  LS_ASSIGN_OR_RETURN(const double in_tensor, LargestDifference(values, tensor.values));
   const nlohmann::json line = {
       {"case", image.name}, {"largest_difference", in_pixels}, {"largest_tensor_difference", in_tensor}};
   std::cout << line.dump() << std::endl;

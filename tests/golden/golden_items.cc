@@ -1,6 +1,7 @@
 #include "tests/golden/golden_items.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,8 +95,13 @@ GoldenBatch ShuffledMix(const GoldenBatch& batch, int64_t copies, int32_t paddin
       mix.push_back(std::move(item));
     }
   }
-  std::shuffle(mix.begin(), mix.end(), random);
-  return mix;
+  // GCC 12 takes an item that std::shuffle swaps for one that is not initialised.
+  std::vector<size_t> order(mix.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  GoldenBatch shuffled;
+  for (const size_t index : order) shuffled.push_back(std::move(mix[index]));
+  return shuffled;
 }
 
 }  // namespace longshort

@@ -50,21 +50,20 @@ void SeparableConvolution::PrepareForServing() {
   norm.reset();
 }
 
-at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const at::Tensor& added, const TokenGrid& grid,
-                                    BatchStatistics* statistics, ItemAttention& item_attention) const {
+at::Tensor CvtAttention::Attended(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                                  ItemAttention& item_attention) const {
   const at::Tensor queries = query(tokens, grid, statistics), keys = key(tokens, grid, statistics);
   const at::Tensor values = value(tokens, grid, statistics);
-  const RowKeyValues local = {.keys = local_key_norm(keys), .values = local_value_norm(values)};
+  const RowKeyValues local =
+      item_attention.NormBoth(local_key_norm, local_value_norm, {.keys = keys, .values = values});
   const RowKeyValues landmarks = item_attention.Landmarks({.heads = heads,
                                                            .logits = projection(tokens, grid, statistics),
                                                            .tokens = local,
                                                            .key_norm = landmark_key_norm,
                                                            .value_norm = landmark_value_norm},
-                                                          /*others=*/0);
-  return output(item_attention.AttendInGrids({.heads = heads, .queries = queries, .tokens = local, .shared = landmarks},
-                                             grid, window, /*bias=*/{},
-                                             /*others=*/0),
-                added);
+                                                          /*before=*/{});
+  return item_attention.AttendInGrids({.heads = heads, .queries = queries, .tokens = local, .shared = landmarks}, grid,
+                                      window, /*bias=*/{}, /*others=*/0);
 }
 
 void CvtAttention::PrepareForServing() {
@@ -75,8 +74,9 @@ void CvtAttention::MoveBy(TensorMove& move) {
   for (SeparableConvolution* convolution : {&query, &key, &value, &projection}) {
     move(convolution->kernel, convolution->bias, convolution->pointwise);
   }
-  move(local_key_norm, local_value_norm, output);
-  move.AsTheyAre(landmark_key_norm, landmark_value_norm);  // kernels read them
+  move(output);
+  // Kernels read them.
+  move.AsTheyAre(local_key_norm, local_value_norm, landmark_key_norm, landmark_value_norm);
 }
 
 std::vector<const BatchNorm*> CvtAttention::BatchNorms() const {

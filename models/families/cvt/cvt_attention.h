@@ -69,10 +69,10 @@ struct CvtAttention {
   LayerNorm landmark_value_norm;           // ln_g, or ln_g_v
   Linear output;                           // proj
 
-  // tokens [batch, height * width, d], normalised -> the same shape, plus `added` as in Linear. `statistics` as
-  // BatchNorm takes them.
-  at::Tensor operator()(const at::Tensor& tokens, const at::Tensor& added, const TokenGrid& grid,
-                        BatchStatistics* statistics, ItemAttention& item_attention) const;
+  // tokens [batch, height * width, d], normalised -> the same shape, before `output`. `statistics` as BatchNorm takes
+  // them.
+  at::Tensor Attended(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                      ItemAttention& item_attention) const;
 
   // As SeparableConvolution::PrepareForServing.
   void PrepareForServing();

@@ -96,10 +96,13 @@ class Maker final {
 
 }  // namespace
 
-at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                                ItemAttention& item_attention) const {
-  const at::Tensor attended = attention(norm1(tokens), tokens, grid, statistics, item_attention);
-  return feed_forward(norm2(attended), attended);
+RowSum CvtBlock::operator()(RowSum tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                            ItemAttention& item_attention) const {
+  const at::Tensor normed = item_attention.Norm(norm1, tokens);
+  RowSum middle =
+      item_attention.Add(attention.output, attention.Attended(normed, grid, statistics, item_attention), tokens.rows);
+  const at::Tensor inner = feed_forward.in.Gelu(item_attention.Norm(norm2, middle));
+  return item_attention.Add(feed_forward.out, inner, middle.rows);
 }
 
 at::Tensor CvtEmbedding::operator()(const at::Tensor& image) const {
@@ -111,9 +114,9 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
                                       ItemAttention& item_attention) const {
   const at::Tensor embedded = embedding(image);
   const TokenGrid grid = GridOf(embedded);
-  at::Tensor tokens = ToTokens(embedded);
-  for (const CvtBlock& block : blocks) tokens = block(tokens, grid, statistics, item_attention);
-  return ToImage(tokens, grid);
+  RowSum tokens = {ToTokens(embedded)};
+  for (const CvtBlock& block : blocks) tokens = block(std::move(tokens), grid, statistics, item_attention);
+  return ToImage(tokens.Finish(), grid);
 }
 
 at::Tensor CvtNetwork::Features(const at::Tensor& images, BatchStatistics* statistics,
@@ -153,7 +156,7 @@ void CvtNetwork::MoveBy(TensorMove& move) {
   for (CvtStageLayers& stage : stages) {
     move(stage.embedding.kernel, stage.embedding.bias, stage.embedding.norm);
     for (CvtBlock& block : stage.blocks) {
-      move(block.norm1, block.norm2);
+      move.AsTheyAre(block.norm1, block.norm2);  // kernels read them
       block.attention.MoveBy(move);
       block.feed_forward.MoveBy(move);
     }

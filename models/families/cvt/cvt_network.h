@@ -9,6 +9,7 @@
 #include "models/families/cvt/cvt_attention.h"
 #include "models/families/cvt/cvt_config.h"
 #include "models/load_options.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 #include "models/weights/model_directory.h"
 
@@ -21,8 +22,8 @@ struct CvtBlock {
   FeedForward feed_forward;
 
   // tokens [batch, height * width, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                        ItemAttention& item_attention) const;
+  RowSum operator()(RowSum tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                    ItemAttention& item_attention) const;
 };
 
 // Cuts an image into overlapping patches, one token each.

@@ -51,16 +51,17 @@ class ServedText final : public ServedNetwork {
   }
   MicroBatchWork micro_batch_work() const override { return TokensOfMicroBatch(network_.config); }
   Output Run(Items items, ClassifierOutput output) const override {
-    const auto packed = std::make_shared<const PackedDocuments>(Pack(items));
+    const auto packed = std::make_shared<const PackedDocuments>(Pack(items, &TextNetwork::Pack));
     return {.rows = network_.Run(output, packed), .multiply_adds = network_.MultiplyAdds(output, *packed)};
   }
   ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const override {
-    const PackedDocuments packed = Pack(items);
+    const PackedIds packed = Pack(items, &TextNetwork::PackForGpu);
     return {.rows = gpu.RunDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == PreparedOutput()),
             .counts = {.multiply_adds = network_.MultiplyAdds(output, packed)}};
   }
   absl::Status PrepareOn(GpuItemAttention& gpu) const override {
-    return gpu.PrepareDocuments(network_.config.NetworkDocuments(), LayersOn(gpu, PreparedOutput()));
+    return gpu.PrepareDocuments(network_.config.NetworkDocuments(), network_.Windows(),
+                                LayersOn(gpu, PreparedOutput()));
   }
   // The fused kernels have float32 only.
   bool GainsFromNarrowProducts() const override { return !CanFuse(network_.layers); }
@@ -79,7 +80,8 @@ class ServedText final : public ServedNetwork {
   ClassifierOutput PreparedOutput() const {
     return network_.config.classes == 0 ? ClassifierOutput::kFeatures : ClassifierOutput::kLogits;
   }
-  PackedDocuments Pack(Items items) const {
+  template <typename Packed>
+  Packed Pack(Items items, Packed (TextNetwork::*pack)(absl::Span<const absl::Span<const int32_t>>) const) const {
     std::vector<absl::Span<const int32_t>> documents;
     std::vector<std::vector<int32_t>> joined;
     joined.reserve(items.size());
@@ -91,7 +93,7 @@ class ServedText final : public ServedNetwork {
         documents.insert(documents.end(), of_item.begin(), of_item.end());
       }
     }
-    return network_.Pack(documents);
+    return (network_.*pack)(documents);
   }
   GpuItemAttention::DocumentLayers LayersOn(GpuItemAttention& gpu, ClassifierOutput output) const {
     return [this, &gpu, output](const DocumentTokens& documents) { return network_.Run(output, documents, gpu); };

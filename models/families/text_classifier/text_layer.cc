@@ -11,25 +11,37 @@
 namespace longshort::models {
 namespace {
 
-at::Tensor Normed(const LayerNorm& norm, const at::Tensor& rows) { return norm.gain.defined() ? norm(rows) : rows; }
-RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows) {
-  return {.keys = Normed(norm, rows.keys), .values = Normed(norm, rows.values)};
+RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows, ItemAttention& attention) {
+  return norm.gain.defined() ? attention.NormBoth(norm, norm, rows) : rows;
 }
 
 }  // namespace
 
-HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
-                                 bool cls_only) const {
+void HiddenRows::Join() {
+  Finish();
+  if (first_cls.defined()) all = at::cat({first_cls, all});
+  first_cls.reset();
+}
+
+HiddenRows TextLayer::operator()(HiddenRows hidden, int64_t documents, ItemAttention& attention, bool cls_only) const {
+  if (!cls_only || norms_after || normalized_cls) hidden.Join();
   const bool has_cls = hidden.cls_rows > 0, only_keys = cls_only && cls_sees_keys;
-  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward.in) ? Project(hidden, only_keys)
-                                                                                     : ProjectFused(hidden);
+  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward.in)
+                         ? Project(hidden, only_keys, attention)
+                         : ProjectFused(hidden);
   const RowKeyValues& window = rows.window;
-  const RowKeyValues shared_cls = has_cls ? Normed(shared_norm, rows.cls) : RowKeyValues();
+  // Landmarks norms the CLS vectors that only it reads.
+  const bool norms_cls = has_cls && (cls_sees_keys || !dynamic_projection.defined());
+  const RowKeyValues shared_cls = norms_cls ? Normed(shared_norm, rows.cls, attention) : rows.cls;
+  const auto finished = [&](const at::Tensor& before, const at::Tensor& attended) -> HiddenRows {
+    const RowSum sum = Finish(before, attended, attention);
+    return {.all = sum.rows, .cls_rows = hidden.cls_rows, .addend = sum.addend};
+  };
   if (only_keys) {  // no output of a token is read
     const at::Tensor attended = at::empty(rows.cls_queries.sizes(), rows.cls_queries.options());
     attention.AttendToRows(
         {.heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended});
-    return {Finish(hidden.cls(), attended, attention.dropout()), hidden.cls_rows};
+    return finished(hidden.cls(), attended);
   }
 
   const RowKeyValues shared = SharedVectors(rows.logits, window, shared_cls, documents, attention);
@@ -50,22 +62,24 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
     }
     attention.AttendToRows(cls);
   }
-  if (cls_only) return {Finish(hidden.cls(), attended_cls, attention.dropout()), hidden.cls_rows};
+  if (cls_only) return finished(hidden.cls(), attended_cls);
   if (value_taps.defined()) {
     attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended.tokens()});
   }
-  return {Finish(hidden.all, attended.all, attention.dropout()), hidden.cls_rows};
+  return finished(hidden.all, attended.all);
 }
 
 void TextLayer::MoveBy(TensorMove& move) {
-  move(norm1, norm2, query, key, value, output, window_norm, dynamic_projection, value_taps);
+  move(query, key, value, output, dynamic_projection, value_taps);
   feed_forward.MoveBy(move);
-  move.AsTheyAre(shared_norm);  // kernels read it in its stored type
+  move.AsTheyAre(norm1, norm2, window_norm, shared_norm);  // kernels read them in their stored type
+  joined = dynamic_projection.defined() ? move.Join({&query, &key, &value, &dynamic_projection})
+                                        : move.Join({&query, &key, &value});
 }
 
-int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {
-  const int64_t width = output.inputs(), tokens = packed.rows();
-  const int64_t cls = has_cls ? static_cast<int64_t>(packed.documents.size()) : 0;
+int64_t TextLayer::MultiplyAdds(const DocumentCounts& batch, bool has_cls, bool cls_only) const {
+  const int64_t width = output.inputs(), tokens = batch.rows;
+  const int64_t cls = has_cls ? batch.documents : 0;
   const bool tokens_attend = !(cls_only && cls_sees_keys);
   int64_t done = (cls + tokens) * (key.multiply_adds() + value.multiply_adds());
   done += (tokens_attend ? cls + tokens : cls) * query.multiply_adds();
@@ -77,26 +91,44 @@ int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, boo
       done += tokens * (dynamic_projection.multiply_adds() + 2 * rank * width);
       shared += rank;
     }
-    done += AttentionMultiplyAdds(packed, shared, width);
+    done += AttentionMultiplyAdds(batch, shared, width);
   }
-  if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
+  if (!cls_only && value_taps.defined()) done += batch.convolved_pairs * width;
   const int64_t finished = cls_only ? cls : cls + tokens;
   return done +
          finished * (output.multiply_adds() + feed_forward.in.multiply_adds() + feed_forward.out.multiply_adds());
 }
 
-HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
+HiddenRows TextLayer::AttentionInput(HiddenRows& hidden, ItemAttention& attention) const {
+  if (norms_after) hidden.Finish();
   if (norms_after) return hidden;
-  if (hidden.cls_rows == 0 || normalized_cls) return {norm1(hidden.all), hidden.cls_rows};
-  return {at::cat({hidden.cls(), norm1(hidden.tokens())}), hidden.cls_rows};
+  HiddenRows input{.all = {}, .cls_rows = hidden.cls_rows};
+  if (hidden.cls_rows == 0 || normalized_cls) {
+    RowSum sum = {hidden.all, hidden.addend};
+    input.all = attention.Norm(norm1, sum);
+    hidden.all = sum.rows;
+  } else {
+    if (!hidden.first_cls.defined()) hidden.Finish();
+    RowSum tokens = {hidden.tokens(), hidden.addend};
+    input.all = attention.NormBehind(hidden.cls(), norm1, tokens);
+  }
+  hidden.addend.reset();
+  return input;
 }
 
-TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_keys) const {
-  const HiddenRows input = AttentionInput(hidden);
-  const auto project = [&](const Linear& map) { return HiddenRows{map(input.all), hidden.cls_rows}; };
+TextLayer::Projections TextLayer::Project(HiddenRows& hidden, bool only_keys, ItemAttention& attention) const {
+  const HiddenRows input = AttentionInput(hidden, attention);
+  const at::Tensor all = joined.defined() && !only_keys ? joined(input.all) : at::Tensor();
+  int64_t read = 0;  // channels of `all`
+  const auto project = [&](const Linear& map) {
+    if (!all.defined()) return HiddenRows{map(input.all), hidden.cls_rows};
+    const int64_t first = std::exchange(read, read + map.outputs());
+    return HiddenRows{all.narrow(1, first, map.outputs()), hidden.cls_rows};
+  };
+  const HiddenRows queries = only_keys ? HiddenRows() : project(query);
   const HiddenRows keys = project(key), values = project(value);
   Projections rows{.queries = {},
-                   .window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()}),
+                   .window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()}, attention),
                    .logits = {},
                    .cls_queries = {},
                    .cls = {}};
@@ -105,10 +137,11 @@ TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_ke
     rows.cls_queries = query(input.cls());
     return rows;
   }
-  const HiddenRows queries = project(query);
   rows.queries = queries.tokens();
   rows.cls_queries = queries.cls();
-  if (dynamic_projection.defined()) rows.logits = dynamic_projection(input.tokens());
+  if (dynamic_projection.defined()) {
+    rows.logits = all.defined() ? project(dynamic_projection).tokens() : dynamic_projection(input.tokens());
+  }
   return rows;
 }
 
@@ -138,35 +171,35 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValu
     };
     return {.keys = vectors(cls.keys), .values = vectors(cls.values)};
   }
-  const RowKeyValues shared = attention.Landmarks(
-      {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
-      /*others=*/has_cls ? 1 : 0);
-  if (has_cls) {
-    shared.keys.select(1, 0).copy_(cls.keys);
-    shared.values.select(1, 0).copy_(cls.values);
-  }
-  return shared;
+  return attention.Landmarks({.heads = heads,
+                              .logits = logits,
+                              .tokens = tokens,
+                              .key_norm = shared_norm,
+                              .value_norm = shared_norm,
+                              .norms_before = !cls_sees_keys},
+                             cls);
 }
 
-at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, Dropout* dropout) const {
+RowSum TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const {
+  Dropout* const dropout = attention.dropout();
   if (dropout != nullptr && dropout->drops_rows()) {
     const auto feed = [&](const at::Tensor& from) {
       return Dropped(dropout, feed_forward.out(Dropped(dropout, feed_forward.in.Gelu(from))));
     };
     const at::Tensor sum = rows + Dropped(dropout, output(attended));
-    if (!norms_after) return sum + feed(norm2(sum));
+    if (!norms_after) return {sum + feed(norm2(sum))};
     const at::Tensor middle = norm1(sum);
-    return norm2(middle + feed(middle));
+    return {norm2(middle + feed(middle))};
   }
   if (CanRunHalves(rows, output, feed_forward.in)) {
     const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward.in, feed_forward.out,
                                           /*normed_residual=*/norms_after}(rows, attended);
-    return norms_after ? norm2(sum) : sum;
+    return {norms_after ? norm2(sum) : sum};
   }
-  const at::Tensor sum = output(attended, rows);
-  if (!norms_after) return feed_forward(norm2(sum), sum);
-  const at::Tensor middle = norm1(sum);
-  return norm2(feed_forward(middle, middle));
+  RowSum sum = attention.Add(output, attended, rows);
+  const at::Tensor normed = attention.Norm(norms_after ? norm1 : norm2, sum);
+  RowSum fed = attention.Add(feed_forward.out, feed_forward.in.Gelu(normed), norms_after ? normed : sum.rows);
+  return norms_after ? RowSum{attention.Norm(norm2, fed)} : fed;
 }
 
 }  // namespace longshort::models

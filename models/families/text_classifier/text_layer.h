@@ -15,11 +15,20 @@ namespace longshort::models {
 // Rows of a batch: the CLS rows, one for each document, then the tokens'. One matrix, so that there is one product per
 // weight.
 struct HiddenRows {
-  at::Tensor all;        // [cls_rows + rows, D]
-  int64_t cls_rows = 0;  // 0: there are no CLS rows
+  at::Tensor all;             // [cls_rows + rows, D]
+  int64_t cls_rows = 0;       // 0: there are no CLS rows
+  at::Tensor addend = {};     // to be added to `all`, as RowSum's
+  at::Tensor first_cls = {};  // [cls_rows, D]: the CLS rows of their first layer, which are not in `all`
 
-  at::Tensor cls() const { return all.narrow(0, 0, cls_rows); }
-  at::Tensor tokens() const { return all.narrow(0, cls_rows, all.size(0) - cls_rows); }
+  at::Tensor cls() const { return first_cls.defined() ? first_cls : all.narrow(0, 0, cls_rows); }
+  at::Tensor tokens() const { return first_cls.defined() ? all : all.narrow(0, cls_rows, all.size(0) - cls_rows); }
+  // Adds the addend.
+  void Finish() {
+    if (addend.defined()) all = all.add(addend);
+    addend.reset();
+  }
+  // Puts all rows in one matrix.
+  void Join();
 };
 
 struct TextLayer {
@@ -30,6 +39,7 @@ struct TextLayer {
   Linear dynamic_projection;  // dconv_fc; undefined: no landmarks
   at::Tensor value_taps;      // mha.conv [H, kernel]; undefined: no convolution
   FeedForward feed_forward;
+  Linear joined = {};  // query, key, value and dynamic_projection, on GPUs
   int64_t heads = 0;
   bool norms_after = false;  // norm1 and norm2 are behind the sums, not before attention and feed_forward
   // norm1 normalises the CLS rows before attention. Without effect if norms_after.
@@ -40,9 +50,9 @@ struct TextLayer {
 
   // The layer's output. With `cls_only`, it computes only the CLS rows, because the tokens' rows are not read later.
   //   documents  number of documents of the batch in which `attention` attends
-  HiddenRows operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention, bool cls_only) const;
+  HiddenRows operator()(HiddenRows hidden, int64_t documents, ItemAttention& attention, bool cls_only) const;
   // The multiply-adds of all matrix products and convolutions of a batch. Masked tokens cause none.
-  int64_t MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const;
+  int64_t MultiplyAdds(const DocumentCounts& batch, bool has_cls, bool cls_only) const;
 
   void MoveBy(TensorMove& move);
 
@@ -56,18 +66,20 @@ struct TextLayer {
     RowKeyValues cls;        // the same, before shared_norm; undefined without CLS
   };
 
-  HiddenRows AttentionInput(const HiddenRows& hidden) const;
+  // Finishes the hidden rows.
+  HiddenRows AttentionInput(HiddenRows& hidden, ItemAttention& attention) const;
   // In two ways: the reference, and for training (models/ops/layer_halves/layer_halves.h).
   //   only_keys  no query of a token is read
-  Projections Project(const HiddenRows& hidden, bool only_keys) const;
+  Projections Project(HiddenRows& hidden, bool only_keys, ItemAttention& attention) const;
   Projections ProjectFused(const HiddenRows& hidden) const;
   // The keys and values that all tokens see in addition to their windows: [documents, m, D], CLS first.
   //   logits  of the dynamic projection
   //   tokens  the tokens' keys and values, after window_norm
-  //   cls     those of CLS, [documents, D], after shared_norm; undefined without CLS
+  //   cls     those of CLS, [documents, D], after shared_norm where CLS sees keys or there are no landmarks; undefined
+  //           without CLS
   RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
-  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, Dropout* dropout) const;
+  RowSum Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const;
 };
 
 // --- layers for serving on CPUs, by the fused kernels of models/ops/document_layer/document_layer.h ---

@@ -50,10 +50,15 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tens
 }  // namespace
 
 PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> documents) const {
-  PackedDocuments packed =
-      PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0},
-                    {.padding_id = config.padding_id, .first_apart = config.cls == ClsKind::kFirstToken});
+  PackedDocuments packed = PackDocuments(documents, Windows(), Tokens());
   if (config.cls == ClsKind::kVocabulary) packed.cls_ids.assign(documents.size(), config.vocabulary_size - 1);
+  return packed;
+}
+
+PackedIds TextNetwork::PackForGpu(absl::Span<const absl::Span<const int32_t>> documents) const {
+  PackedIds packed = PackIds(documents, Windows(), Tokens());
+  if (config.cls == ClsKind::kVocabulary)
+    packed.cls_ids.assign(documents.size(), static_cast<int32_t>(config.vocabulary_size - 1));
   return packed;
 }
 
@@ -90,8 +95,7 @@ at::Tensor TextNetwork::Head(const at::Tensor& rows) const {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     items = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
-  const at::Tensor inner = head_in(items);
-  return head_out(config.head == HeadKind::kTanh ? at::tanh(inner) : at::relu(inner));
+  return head_out(config.head == HeadKind::kTanh ? at::tanh(head_in(items)) : head_in.Relu(items));
 }
 
 at::Tensor TextNetwork::Features(const DocumentTokens& documents, ItemAttention& attention) const {
@@ -107,15 +111,15 @@ at::Tensor TextNetwork::MeanOfTokens(const DocumentTokens& documents, ItemAttent
   return config.cls == ClsKind::kFirstToken ? (sums + hidden.cls()) / (lengths + 1) : sums / lengths;
 }
 
-int64_t TextNetwork::MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const {
+int64_t TextNetwork::MultiplyAddsOf(ClassifierOutput output, const DocumentCounts& batch) const {
   int64_t done = 0;
   if (config.classes > 0 && (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures)) {
-    const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.NetworkDocuments();
+    const int64_t items = batch.documents / config.NetworkDocuments();
     done += items * (head_in.multiply_adds() + head_out.multiply_adds());
   }
   for (size_t index = 0; index < layers.size(); ++index) {
     const bool has_cls = HasCls(index), last = index + 1 == layers.size();
-    done += layers[index].MultiplyAdds(packed, has_cls,
+    done += layers[index].MultiplyAdds(batch, has_cls,
                                        /*cls_only=*/has_cls && last && output != ClassifierOutput::kMeanOfTokens);
   }
   return done;
@@ -127,37 +131,47 @@ bool TextNetwork::HasCls(size_t layer) const {
 }
 
 void TextNetwork::MoveBy(TensorMove& move) {
-  move(word_embeddings, position_embeddings, embedding_norm, cls, norm, head_in, head_out);
+  move(word_embeddings, position_embeddings, cls, head_in, head_out);
+  move.AsTheyAre(embedding_norm, norm);  // kernels read them
   for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
-HiddenRows TextNetwork::Embed(const DocumentTokens& documents) const {
+HiddenRows TextNetwork::Embed(const DocumentTokens& documents, ItemAttention& attention) const {
   at::Tensor ids = documents.ids, positions = documents.positions;
   const bool cls_is_token = IsClsToken(config);
   if (cls_is_token) {
     ids = at::cat({documents.cls_ids, ids});
     positions = at::cat({at::zeros_like(documents.cls_ids), positions + 1});
   }
-  const at::Tensor rows = at::embedding(word_embeddings, ids).add_(at::embedding(position_embeddings, positions));
-  return {embedding_norm.gain.defined() ? embedding_norm(rows) : rows, cls_is_token ? documents.documents : 0};
+  RowSum rows = {attention.Embed(word_embeddings, ids, position_embeddings, positions)};
+  return {embedding_norm.gain.defined() ? attention.Norm(embedding_norm, rows) : rows.rows,
+          cls_is_token ? documents.documents : 0};
 }
 
 HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
-  HiddenRows hidden = Embed(documents);
+  HiddenRows hidden = Embed(documents, attention);
   hidden.all = Dropped(attention.dropout(), hidden.all);
   hidden = documents.packed != nullptr && CanFuse(layers, *documents.packed)
                ? Fused(hidden, *documents.packed, cls_only)
                : LayerByLayer(std::move(hidden), documents.documents, attention, cls_only);
-  if (norm.gain.defined()) hidden.all = norm(hidden.all);
+  if (norm.gain.defined()) {
+    RowSum sum = {hidden.all, hidden.addend};
+    hidden.all = attention.Norm(norm, sum);
+    hidden.addend.reset();
+  }
+  hidden.Finish();
   return hidden;
 }
 
 HiddenRows TextNetwork::LayerByLayer(HiddenRows hidden, int64_t documents, ItemAttention& attention,
                                      bool cls_only) const {
   for (size_t index = 0; index < layers.size(); ++index) {
-    if (HasCls(index) && hidden.cls_rows == 0) hidden = {at::cat({cls.expand({documents, -1}), hidden.all}), documents};
-    const bool last = index + 1 == layers.size();
-    hidden = layers[index](hidden, documents, attention, cls_only && last && hidden.cls_rows > 0);
+    if (HasCls(index) && hidden.cls_rows == 0) {
+      hidden.first_cls = cls.expand({documents, -1});
+      hidden.cls_rows = documents;
+    }
+    const bool last = index + 1 == layers.size(), only_cls = cls_only && last && hidden.cls_rows > 0;
+    hidden = layers[index](std::move(hidden), documents, attention, only_cls);
   }
   return hidden;
 }

@@ -34,6 +34,9 @@ struct TextNetwork {
   // Packs a batch: config.NetworkDocuments() documents for each item, item by item. Ids are in [0, V). A document has
   // an id other than padding_id; the last such id is among the first MaxDocumentTokens() ids.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
+  // The same for GPUs.
+  PackedIds PackForGpu(absl::Span<const absl::Span<const int32_t>> documents) const;
+  WindowRule Windows() const { return {.size = config.window_size, .see_nothing = config.projection_rank > 0}; }
   // A pair as one document. REQUIRES: config.JoinsPairs(), and `second` has an id other than padding_id.
   std::vector<int32_t> Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const;
 
@@ -48,12 +51,19 @@ struct TextNetwork {
     return Run(ClassifierOutput::kLogits, std::move(packed), dropout);
   }
   // The multiply-adds of all matrix products and convolutions in Run. Masked tokens cause none.
-  int64_t MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const;
+  template <typename Packed>
+  int64_t MultiplyAdds(ClassifierOutput output, const Packed& packed) const {
+    return MultiplyAddsOf(output, CountsOf(packed, config.value_convolution));
+  }
 
   void MoveBy(TensorMove& move);
 
  private:
-  HiddenRows Embed(const DocumentTokens& documents) const;
+  TokenRule Tokens() const {
+    return {.padding_id = config.padding_id, .first_apart = config.cls == ClsKind::kFirstToken};
+  }
+  int64_t MultiplyAddsOf(ClassifierOutput output, const DocumentCounts& batch) const;
+  HiddenRows Embed(const DocumentTokens& documents, ItemAttention& attention) const;
   // The last layer's rows, normalised. `cls_only`: if there is a CLS row, its rows only.
   HiddenRows Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const;
   // The last layer's rows, not normalised, in two ways: the reference, and for serving (RunFused).

@@ -24,16 +24,22 @@ struct VilSparseAttention {
   int64_t window_size = 0;    // 0: no windows
   int64_t side = 0;           // of the grid, a multiple of window_size
 
+  Linear joined = {};  // query_key_value and dynamic_projection, on GPUs
+
   // rows [batch, global_tokens + side^2, d] -> the same shape, plus `added` as in Linear.
-  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added, ItemAttention& attention) const;
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added, ItemAttention& attention) const {
+    return output(Attended(rows, attention), added);
+  }
+  // The same before `output`.
+  at::Tensor Attended(const at::Tensor& rows, ItemAttention& attention) const;
 
   void MoveBy(TensorMove& move);
 
  private:
   // The keys and values that patches see in addition to their windows: [batch, m, d], global tokens first.
-  //   global, patches  keys and values, after full_norm
-  RowKeyValues SharedVectors(const at::Tensor& rows, const RowKeyValues& global, const RowKeyValues& patches,
-                             ItemAttention& attention) const;
+  //   logits           dynamic_projection's, of all tokens
+  //   keys_values      of all tokens, after full_norm
+  RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& keys_values, ItemAttention& attention) const;
 };
 
 // Full attention: every token sees every token.
@@ -46,10 +52,16 @@ struct VilFullAttention {
                                // a table or global tokens
   at::Tensor between_globals;  // g2g, [heads, g, g]; likewise
   int64_t heads = 0;
-  at::Tensor kernel_bias = {};  // BiasForKernel of the table, which MoveBy makes for serving on the CPU
+  // The biases of the table as scores' operand, which MoveBy makes for serving. BiasForKernel, for float32 on the CPU:
+  at::Tensor kernel_bias = {};
+  // Of all pairs of tokens, elsewhere: [1, heads, g + side^2, g + side^2], with rows VilBiasStride
+  // elements apart.
+  at::Tensor score_bias = {};
 
   // rows [batch, g + side^2, d] -> the same shape, plus `added` as in Linear.
-  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added) const;
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added) const { return output(Attended(rows), added); }
+  // The same before `output`.
+  at::Tensor Attended(const at::Tensor& rows) const;
 
   void MoveBy(TensorMove& move);
 };

@@ -158,6 +158,17 @@ int64_t VilKernelBiasElements(const VilConfig& config) {
   return elements;
 }
 
+int64_t VilPairBiasElements(const VilConfig& config) {
+  int64_t elements = 0;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const VilStage& stage = config.stages[index];
+    if (stage.sparse || stage.absolute_positions) continue;
+    const int64_t side = config.GridSide(index), tokens = stage.global_tokens + side * side;
+    elements += stage.pairs * stage.heads * tokens * VilBiasStride(tokens);
+  }
+  return elements;
+}
+
 std::vector<TensorShape> VilTensors(const VilConfig& config) {
   std::vector<TensorShape> tensors;
   int64_t channels = config.channels;

@@ -63,6 +63,11 @@ int64_t WindowBiasRows(int64_t window_size);
 // The number of biases by relative position that a CPU keeps for its kernels, in addition to the tensors' numbers.
 int64_t VilKernelBiasElements(const VilConfig& config);
 
+// Elements from a row to the next of the biases of all pairs of tokens that a GPU keeps: a multiple of 16.
+constexpr int64_t VilBiasStride(int64_t tokens) { return (tokens + 15) / 16 * 16; }
+// The number of those biases, in addition to the tensors' numbers.
+int64_t VilPairBiasElements(const VilConfig& config);
+
 // The tensors that model.safetensors of a ViL-LS holds, in the order of use: stage by stage, then `norm` and `head`.
 // They have the official names without `module.`, and all are trained. The official buffers relative_position_index and
 // tensors without elements (cls_pos_embed of a stage without global tokens) are not stored. REQUIRES: CheckVilConfig.

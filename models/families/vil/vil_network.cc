@@ -107,21 +107,27 @@ at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& col
 
 }  // namespace
 
-at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention& item_attention) const {
-  const at::Tensor normed = attention_norm(tokens);
+RowSum VilPair::operator()(RowSum tokens, ItemAttention& item_attention) const {
+  const at::Tensor normed = item_attention.Norm(attention_norm, tokens);
   const auto* const sparse = std::get_if<VilSparseAttention>(&attention);
-  const at::Tensor middle = sparse != nullptr ? (*sparse)(normed, tokens, item_attention)
-                                              : std::get<VilFullAttention>(attention)(normed, tokens);
-  return feed_forward(feed_forward_norm(middle), middle);
+  RowSum middle;
+  if (sparse != nullptr) {
+    middle = item_attention.Add(sparse->output, sparse->Attended(normed, item_attention), tokens.rows);
+  } else {
+    const auto& full = std::get<VilFullAttention>(attention);
+    middle = item_attention.Add(full.output, full.Attended(normed), tokens.rows);
+  }
+  const at::Tensor inner = feed_forward.in.Gelu(item_attention.Norm(feed_forward_norm, middle));
+  return item_attention.Add(feed_forward.out, inner, middle.rows);
 }
 
 void VilPair::MoveBy(TensorMove& move) {
-  move(attention_norm, feed_forward_norm);
+  move.AsTheyAre(attention_norm, feed_forward_norm);  // kernels read them
   std::visit([&move](auto& kind) { kind.MoveBy(move); }, attention);
   feed_forward.MoveBy(move);
 }
 
-at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_attention) const {
+RowSum VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_attention) const {
   const at::Tensor convolved = at::conv2d(image, patch_weight, patch_bias, {patch_size, patch_size});
   at::Tensor tokens = convolved.flatten(2).transpose(1, 2);
   if (embedding_norm.gain.defined()) tokens = embedding_norm(tokens);
@@ -130,8 +136,9 @@ at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& i
     const at::Tensor placed = global_positions.defined() ? global_tokens + global_positions : global_tokens;
     tokens = at::cat({placed.expand({image.size(0), -1, -1}), tokens}, 1);
   }
-  for (const VilPair& pair : pairs) tokens = pair(tokens, item_attention);
-  return tokens;
+  RowSum sum = {tokens};
+  for (const VilPair& pair : pairs) sum = pair(std::move(sum), item_attention);
+  return sum;
 }
 
 at::Tensor VilStageNetwork::Image(const at::Tensor& tokens) const {
@@ -144,16 +151,20 @@ void VilStageNetwork::MoveBy(TensorMove& move) {
 }
 
 at::Tensor VilNetwork::Features(const at::Tensor& images, ItemAttention& item_attention) const {
-  at::Tensor tokens = stages.front()(images.to(stages.front().patch_weight.scalar_type()), item_attention);
+  RowSum tokens = stages.front()(images.to(stages.front().patch_weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
-    tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
+    tokens = stages[index](stages[index - 1].Image(tokens.Finish()), item_attention);
   }
-  return pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0));
+  if (pools_all_tokens) return item_attention.Norm(norm, tokens).mean(1);
+  const auto of_cls = [](const at::Tensor& all) { return all.defined() ? all.select(1, 0) : all; };
+  RowSum cls = {of_cls(tokens.rows), of_cls(tokens.addend)};
+  return item_attention.Norm(norm, cls);
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {
   for (VilStageNetwork& stage : stages) stage.MoveBy(move);
-  move(norm, head);
+  move(head);
+  move.AsTheyAre(norm);  // a kernel reads it
 }
 
 VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor) {
@@ -225,7 +236,8 @@ namespace vil {
 
 absl::StatusOr<WeightSizes> Sizes(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
-  return ClassifierSizes(directory, options, /*packs=*/true, VilKernelBiasElements(config));
+  return ClassifierSizes(directory, options, /*packs=*/true, VilKernelBiasElements(config),
+                         VilPairBiasElements(config));
 }
 
 FamilyLoader Loader() { return {.architecture = "vil", .load = LoadImages<LoadVil>, .sizes = Sizes}; }

@@ -11,6 +11,7 @@
 #include "models/families/vil/vil_attention.h"
 #include "models/families/vil/vil_config.h"
 #include "models/load_options.h"
+#include "models/ops/item_attention/item_attention.h"
 #include "models/ops/layers/linear.h"
 #include "models/weights/model_directory.h"
 
@@ -24,7 +25,7 @@ struct VilPair {
   FeedForward feed_forward;
 
   // tokens [batch, g + patches, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& tokens, ItemAttention& item_attention) const;
+  RowSum operator()(RowSum tokens, ItemAttention& item_attention) const;
 
   void MoveBy(TensorMove& move);
 };
@@ -45,7 +46,7 @@ struct VilStageNetwork {
 
   // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels at the right and at the bottom that do
   // not fill a patch are ignored.
-  at::Tensor operator()(const at::Tensor& image, ItemAttention& item_attention) const;
+  RowSum operator()(const at::Tensor& image, ItemAttention& item_attention) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
 

@@ -273,10 +273,8 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
   return at::cat(attended).flatten(1);
 }
 
-int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width) {
-  int64_t pairs = packed.rows() * shared;
-  for (const PackedDocument& document : packed.documents) pairs += document.VisiblePairs();
-  return 2 * pairs * model_width;
+int64_t AttentionMultiplyAdds(const DocumentCounts& counts, int64_t shared, int64_t model_width) {
+  return 2 * (counts.rows * shared + counts.visible_pairs) * model_width;
 }
 
 }  // namespace longshort::models

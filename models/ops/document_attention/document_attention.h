@@ -50,6 +50,6 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
                                       const at::Tensor& shared_values, Dropout* dropout = nullptr);
 
 // Multiply-adds of one AttendDocuments with `shared` shared vectors: scores and weighted sums.
-int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width);
+int64_t AttentionMultiplyAdds(const DocumentCounts& counts, int64_t shared, int64_t model_width);
 
 }  // namespace longshort::models

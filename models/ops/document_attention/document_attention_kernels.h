@@ -54,7 +54,7 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
 // For GPUs: packed documents of any lengths, in one launch.
 namespace longshort::models::cuda {
 
-// Queries of one document that one thread block processes together (document_tiles.h).
+// Queries of one document that one thread block processes together (document_places_kernels.h).
 struct DocumentTile {
   int64_t first_row, rows;  // 0 .. kTileRows
   int64_t first_key, keys;  // union of its rows' windows; may be empty

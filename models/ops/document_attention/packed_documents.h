@@ -21,6 +21,9 @@ namespace longshort::models {
 struct WindowRule {
   int64_t size = 0;
   bool see_nothing = false;
+
+  int64_t segment() const { return size == 0 ? 1 : size; }
+  int64_t margin() const { return size == 0 ? 0 : size == 1 ? 1 : size / 2; }
 };
 
 // The tokens that have rows.
@@ -30,6 +33,21 @@ struct TokenRule {
   // positions. Otherwise positions and windows count masked tokens.
   bool first_apart = false;
 };
+
+// The tokens of packed documents, as a GPU gets them; it computes windows itself (document_places_kernels.h).
+struct PackedIds {
+  std::vector<int32_t> ids;        // [rows], none is masked
+  std::vector<int32_t> positions;  // [rows], as in PackedDocuments; empty if each document has positions 0, 1, 2, ...
+  std::vector<int32_t> cls_ids;    // [documents], as in PackedDocuments
+  std::vector<int64_t> lengths;    // [documents]: rows of each
+  WindowRule windows;
+
+  int64_t rows() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// REQUIRES: every document has a token that is not masked.
+PackedIds PackIds(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& windows,
+                  const TokenRule& tokens = {});
 
 struct PackedDocument {
   int64_t first_row = 0;
@@ -52,9 +70,20 @@ struct PackedDocuments {
   std::vector<int64_t> Lengths() const;
 };
 
-// REQUIRES: every document has a token that is not masked.
+// The same with positions and windows. REQUIRES: as PackIds.
 PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& windows,
                               const TokenRule& tokens = {});
+
+// What a batch's multiply-adds depend on.
+struct DocumentCounts {
+  int64_t rows = 0;
+  int64_t documents = 0;
+  int64_t visible_pairs = 0;    // of a query and a key of its window
+  int64_t convolved_pairs = 0;  // of a row and a row that its convolution reads
+};
+// `taps`: of the convolution; 0: there is none.
+DocumentCounts CountsOf(const PackedDocuments& packed, int64_t taps);
+DocumentCounts CountsOf(const PackedIds& packed, int64_t taps);
 
 // One head's channels of a matrix's rows from `row` on; the matrix may be [rows, D] or [documents, m, D].
 inline cpu::HeadRows<const float> RowsFrom(const at::Tensor& matrix, int64_t row, int64_t channel) {

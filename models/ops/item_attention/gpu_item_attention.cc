@@ -11,11 +11,12 @@
 #include "models/device/graph_cache.h"
 #include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
-#include "models/ops/document_attention/document_tiles.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
 #include "models/ops/rows/rows.h"
+#include "models/ops/rows/sum_norms.h"
+#include "models/ops/rows/token_embeddings.h"
 
 namespace longshort::models {
 namespace {
@@ -46,6 +47,9 @@ void CheckImageRows(const at::Tensor& rows, int64_t image_rows) {
 cuda::NormWeights WeightsOf(const LayerNorm& norm) {
   return {.gain = norm.gain.const_data_ptr<float>(), .bias = norm.bias.const_data_ptr<float>()};
 }
+
+// All rows [..., d] as one matrix, copied if they are not equally far apart.
+at::Tensor MatrixOf(const at::Tensor& rows) { return (rows.stride(-1) == 1 ? rows : rows.contiguous()).flatten(0, -2); }
 
 int HeadWidth(const at::Tensor& rows, int64_t heads) { return static_cast<int>(rows.size(-1) / heads); }
 float ScaleOf(int head_width) { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width))); }
@@ -79,9 +83,9 @@ class KernelAttention final : public GpuItemAttention {
     device_->Synchronize().IgnoreError();
   }
 
-  absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
-                                       bool prepared) override;
-  absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override;
+  absl::Span<const float> RunDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) override;
+  absl::Status PrepareDocuments(int64_t item_documents, const WindowRule& windows,
+                                const DocumentLayers& layers) override;
   absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                     const ImageLayers& layers, bool prepared) override;
   absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override;
@@ -89,10 +93,16 @@ class KernelAttention final : public GpuItemAttention {
   at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
   at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                            const WindowBias& bias, int64_t others) override;
-  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
+  RowKeyValues Landmarks(const RowsToCompress& rows, const RowKeyValues& before) override;
   void AttendToRows(const OwnRowsToAttend& rows) override;
   void ConvolveValues(const RowsToConvolve& rows) override;
   at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
+  at::Tensor Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
+                   const at::Tensor& positions) override;
+  RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override;
+  at::Tensor Norm(const LayerNorm& norm, RowSum& sum) override;
+  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) override;
+  RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) override;
 
  private:
   // The items of a call's rows.
@@ -112,6 +122,25 @@ class KernelAttention final : public GpuItemAttention {
     device_.ThrowUnlessOk(upload_.Queue());
     device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   }
+  // Runs the layers on these documents of the upload, which are the current batch from now on.
+  at::Tensor RunLayers(const DocumentsOnDevice& documents, const WindowRule& windows, const DocumentLayers& layers) {
+    documents_ = documents;
+    places_ = DocumentPlaces(documents.shape, tensors_);
+    device_.Launch(places_.Call(documents, windows));
+    device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+    return layers(TokensOf(documents, places_, tensors_));
+  }
+  // Runs the layers on the images of an upload.
+  at::Tensor RunLayers(const char* memory, const ImageBatchShape& shape, const ImageLayers& layers) {
+    const at::Tensor values = at::empty({shape.images, shape.image.channels, shape.image.height, shape.image.width},
+                                        device_.Options(at::kFloat));
+    device_.Launch(ReadImages(memory, shape, values));
+    device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+    return layers(values);
+  }
+  const cuda::DocumentTile* Tiles() const {
+    return reinterpret_cast<const cuda::DocumentTile*>(places_.tiles.const_data_ptr<int64_t>());
+  }
   Items ItemsOf(const at::Tensor& rows) const {
     if (rows.dim() == 2) {
       return {.count = static_cast<int>(documents_.shape.documents),
@@ -122,6 +151,8 @@ class KernelAttention final : public GpuItemAttention {
             .max_rows = rows.size(1),
             .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
   }
+  // Writes the norm of a sum, and finishes it.
+  void NormTo(const at::Tensor& normed, const LayerNorm& norm, RowSum& sum) const;
   // For partial results.
   at::Tensor Workspace(at::IntArrayRef shape) const { return at::empty(shape, device_.Options(at::kFloat)); }
 
@@ -129,12 +160,14 @@ class KernelAttention final : public GpuItemAttention {
   const GraphLimits limits_;
   WorkerGpu device_;
   GpuUpload upload_;
-  DocumentsOnDevice documents_;  // of the current batch
+  // The current batch:
+  DocumentsOnDevice documents_;
+  DocumentPlaces places_;
   GraphCache<DocumentShape> document_graphs_;
   GraphCache<ImageBatchShape> image_graphs_;
 };
 
-absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+absl::Span<const float> KernelAttention::RunDocuments(const PackedIds& packed, const DocumentLayers& layers,
                                                       bool prepared) {
   const DocumentArrays documents(packed);
   const DocumentShape& shape = documents.shape();
@@ -143,23 +176,23 @@ absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& pac
     const int64_t items = shape.documents / item_documents, count = items * graph->batch.classes();
     float* const logits = device_.HostLogits(count);
     device_.ThrowUnlessOk(document_graphs_.Run(
-        *graph, graph->bucket.bytes(), [&](char* to) { documents.Write(graph->bucket, to); }, items, logits));
+        *graph, documents.UploadBytes(graph->bucket), [&](char* to) { documents.Write(graph->bucket, to); }, items,
+        logits));
     return {logits, static_cast<size_t>(count)};
   }
-  documents.Write(shape, BeginUpload(shape.bytes()));
+  documents.Write(shape, BeginUpload(documents.UploadBytes(shape)));
   Upload();
-  documents_ = DocumentsIn(upload_.as<char>(), shape);
-  return device_.Run([&] { return device_.CopyToHost(layers(TokensOf(documents_, tensors_))); });
+  return device_.Run(
+      [&] { return device_.CopyToHost(RunLayers(DocumentsIn(upload_.as<char>(), shape), packed.windows, layers)); });
 }
 
-absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) {
-  const PackedDocuments none;
+absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const WindowRule& windows,
+                                               const DocumentLayers& layers) {
+  const PackedIds none;
   const auto write = [&none](const DocumentShape& bucket, char* to) { DocumentArrays(none).Write(bucket, to); };
   const auto bind = [&](const DocumentShape& bucket, char* memory) {
-    const DocumentsOnDevice documents = DocumentsIn(memory, bucket);
-    return [this, layers, documents, tokens = TokensOf(documents, tensors_)] {
-      documents_ = documents;
-      return layers(tokens);
+    return [this, layers, windows, documents = DocumentsIn(memory, bucket)] {
+      return RunLayers(documents, windows, layers);
     };
   };
   return device_.ReportLoss(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
@@ -167,25 +200,24 @@ absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const Doc
 
 absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                                    const ImageLayers& layers, bool prepared) {
-  const ImageItem& first = *images.front();
-  const ImageBatchShape shape = {.image = {.channels = channels, .height = first.height, .width = first.width},
-                                 .images = static_cast<int64_t>(images.size())};
+  const ImagesToUpload batch(images, channels);
+  const ImageBatchShape& shape = batch.shape();
   if (auto* const graph = prepared ? image_graphs_.Find(shape) : nullptr) {
     const int64_t count = shape.images * graph->batch.classes();
     float* const logits = device_.HostLogits(count);
     device_.ThrowUnlessOk(image_graphs_.Run(
-        *graph, shape.bytes(), [&](char* to) { StageImages(images, to); }, shape.images, logits));
+        *graph, batch.UploadBytes(), [&](char* to) { batch.Write(to); }, shape.images, logits));
     return {logits, static_cast<size_t>(count)};
   }
-  StageImages(images, BeginUpload(shape.bytes()));
+  batch.Write(BeginUpload(batch.UploadBytes()));
   Upload();
-  return device_.Run([&] { return device_.CopyToHost(layers(ImagesIn(upload_.as<char>(), shape, tensors_))); });
+  return device_.Run([&] { return device_.CopyToHost(RunLayers(upload_.as<char>(), shape, layers)); });
 }
 
 absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {
   const auto write = [](const ImageBatchShape& bucket, char* to) { std::fill_n(to, bucket.bytes(), 0); };
   const auto bind = [&](const ImageBatchShape& bucket, char* memory) {
-    return [layers, images = ImagesIn(memory, bucket, tensors_)] { return layers(images); };
+    return [this, layers, bucket, memory] { return RunLayers(memory, bucket, layers); };
   };
   return device_.ReportLoss(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
 }
@@ -195,10 +227,11 @@ at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows, int64_t 
   const at::Tensor all = at::empty({others + tokens, rows.queries.size(1)}, rows.queries.options());
   if (tokens == 0) return all;
   const at::Tensor attended = all.narrow(0, others, tokens);
-  device_.Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows, attended),
-                                              .tiles = documents_.tiles,
-                                              .tile_count = static_cast<int>(documents_.shape.tiles),
-                                              .windows = documents_.windows}));
+  device_.Launch(cuda::DocumentAttentionCall(
+      {.attention = RowAttentionOf(rows, attended),
+       .tiles = Tiles(),
+       .tile_count = static_cast<int>(documents_.shape.tiles),
+       .windows = reinterpret_cast<const cuda::WindowRows*>(places_.windows.const_data_ptr<int64_t>())}));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return all;
 }
@@ -222,7 +255,8 @@ at::Tensor KernelAttention::AttendInGrids(const RowsToAttend& rows, const TokenG
   return all;
 }
 
-RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, const RowKeyValues& before) {
+  const int64_t others = before.keys.defined() ? 1 : 0;
   const Items items = ItemsOf(rows.logits);
   if (rows.logits.dim() == 3) {
     for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values}) CheckImageRows(part, items.ranges.step);
@@ -247,10 +281,11 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
                                      .key_norm = WeightsOf(rows.key_norm),
                                      .value_norm = WeightsOf(rows.value_norm),
                                      .epsilon = static_cast<float>(rows.key_norm.epsilon),
+                                     .keys_before = others > 0 ? RowsOf(before.keys) : cuda::Rows{},
+                                     .values_before = others > 0 ? RowsOf(before.values) : cuda::Rows{},
+                                     .norms_before = rows.norms_before,
                                      .landmark_keys = RowsOf(keys),
                                      .landmark_values = RowsOf(values),
-                                     .item_vectors = static_cast<int>(others + rank),
-                                     .first_vector = static_cast<int>(others),
                                      .partial_outputs = outputs.mutable_data_ptr<float>(),
                                      .partial_sums = sums.mutable_data_ptr<float>()};
   if (splits > 0) device_.Launch(cuda::MixSplitsCall(landmarks));
@@ -294,9 +329,9 @@ void KernelAttention::ConvolveValues(const RowsToConvolve& rows) {
                                              .head_width = HeadWidth(rows.values, rows.heads),
                                              .kernel = static_cast<int>(rows.taps.size(1)),
                                              .taps = rows.taps.const_data_ptr(),
-                                             .positions = documents_.positions,
+                                             .positions = places_.positions.const_data_ptr<int64_t>(),
                                              .documents = documents_.ranges.each,
-                                             .tiles = documents_.tiles,
+                                             .tiles = Tiles(),
                                              .tile_count = static_cast<int>(documents_.shape.tiles),
                                              .values = RowsOf(rows.values),
                                              .sums = RowsOf(rows.sums)}));
@@ -321,6 +356,81 @@ at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
   device_.Launch(cuda::MergeSumsCall(mean));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return means;
+}
+
+at::Tensor KernelAttention::Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
+                                  const at::Tensor& positions) {
+  const at::Tensor rows = at::empty({ids.size(0), table.size(1)}, table.options());
+  device_.Launch(cuda::EmbedTokensCall({.element = ElementOf(table),
+                                        .table = table.const_data_ptr(),
+                                        .ids = ids.const_data_ptr<int32_t>(),
+                                        .position_table = position_table.const_data_ptr(),
+                                        .positions = positions.const_data_ptr<int64_t>(),
+                                        .count = ids.size(0),
+                                        .width = static_cast<int>(table.size(1)),
+                                        .output = RowsOf(rows)}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return rows;
+}
+
+RowSum KernelAttention::Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) {
+  at::Tensor product = map(inputs);
+  return rows.defined() ? RowSum{rows, std::move(product)} : RowSum{std::move(product)};
+}
+
+void KernelAttention::NormTo(const at::Tensor& normed, const LayerNorm& norm, RowSum& sum) const {
+  const at::Tensor input = MatrixOf(sum.rows), addend = sum.addend.defined() ? MatrixOf(sum.addend) : at::Tensor();
+  const at::Tensor finished = addend.defined() ? at::empty(input.sizes(), input.options()) : at::Tensor();
+  const auto rows_of = [](const at::Tensor& rows) { return rows.defined() ? RowsOf(rows) : cuda::Rows{}; };
+  device_.Launch(cuda::SumNormsCall({.element = ElementOf(input),
+                                     .count = input.size(0),
+                                     .width = static_cast<int>(input.size(1)),
+                                     .epsilon = static_cast<float>(norm.epsilon),
+                                     .kinds = 1,
+                                     .each = {{.input = RowsOf(input),
+                                               .addend = rows_of(addend),
+                                               .sum = rows_of(finished),
+                                               .norm = WeightsOf(norm),
+                                               .output = RowsOf(normed)}}}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  if (finished.defined()) sum = {finished.view(sum.rows.sizes())};
+}
+
+at::Tensor KernelAttention::Norm(const LayerNorm& norm, RowSum& sum) {
+  const at::Tensor normed = at::empty(sum.rows.sizes(), sum.rows.options());
+  NormTo(normed.flatten(0, -2), norm, sum);
+  return normed;
+}
+
+at::Tensor KernelAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) {
+  const int64_t count = others.size(0), rows = sum.rows.size(0);
+  const at::Tensor all = at::empty({count + rows, sum.rows.size(1)}, sum.rows.options());
+  all.narrow(0, 0, count).copy_(others);
+  NormTo(all.narrow(0, count, rows), norm, sum);
+  return all;
+}
+
+RowKeyValues KernelAttention::NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm,
+                                       const RowKeyValues& rows) {
+  const at::Tensor keys = MatrixOf(rows.keys), values = MatrixOf(rows.values);
+  const RowKeyValues normed = {.keys = at::empty(rows.keys.sizes(), rows.keys.options()),
+                               .values = at::empty(rows.values.sizes(), rows.values.options())};
+  const auto kind = [](const at::Tensor& input, const LayerNorm& norm, const at::Tensor& output) {
+    return cuda::SumNorm{.input = RowsOf(input),
+                         .addend = {},
+                         .sum = {},
+                         .norm = WeightsOf(norm),
+                         .output = RowsOf(output.flatten(0, -2))};
+  };
+  device_.Launch(
+      cuda::SumNormsCall({.element = ElementOf(keys),
+                          .count = keys.size(0),
+                          .width = static_cast<int>(keys.size(1)),
+                          .epsilon = static_cast<float>(key_norm.epsilon),
+                          .kinds = 2,
+                          .each = {kind(keys, key_norm, normed.keys), kind(values, value_norm, normed.values)}}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return normed;
 }
 
 }  // namespace

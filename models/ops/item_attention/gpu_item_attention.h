@@ -33,11 +33,12 @@ class GpuItemAttention : public ItemAttention {
   // Runs a whole batch: copies the documents to the device and the rows to the host, with one copy each. If `layers`
   // are the `prepared` ones and a graph fits the batch, runs the graph with padding. The returned rows, [items * n],
   // stay valid until the next batch.
-  virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+  virtual absl::Span<const float> RunDocuments(const PackedIds& packed, const DocumentLayers& layers,
                                                bool prepared) = 0;
-  // Captures graphs for batches of documents, as PrepareImages does for images. Call once. `item_documents`: documents
-  // per item.
-  virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
+  // Captures graphs for batches of documents with these windows, as PrepareImages does for images. Call once.
+  // `item_documents`: documents per item.
+  virtual absl::Status PrepareDocuments(int64_t item_documents, const WindowRule& windows,
+                                        const DocumentLayers& layers) = 0;
 
   // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, n] float32. It
   // calls this object for attention.

@@ -61,16 +61,37 @@ RowKeyValues Views(const RowKeyValues& of, const View& view) {
   return {.keys = view(of.keys), .values = view(of.values)};
 }
 
-// Returns [items, others + n, d]: `others` vectors for the caller to write, then `vectors`, [items, n, d].
-at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
-  if (others == 0) return vectors;
+// Returns [items, 1 + n, d]: `before`, [items, d], then `vectors`, [items, n, d], or only these if `before` is
+// undefined.
+at::Tensor Behind(const at::Tensor& before, const at::Tensor& vectors) {
+  if (!before.defined()) return vectors;
   const int64_t count = vectors.size(1);
-  at::Tensor all = at::empty({vectors.size(0), others + count, vectors.size(2)}, vectors.options());
-  all.narrow(1, others, count).copy_(vectors);
+  at::Tensor all = at::empty({vectors.size(0), 1 + count, vectors.size(2)}, vectors.options());
+  all.narrow(1, 1, count).copy_(vectors);
+  all.select(1, 0).copy_(before);
   return all;
 }
 
 }  // namespace
+
+at::Tensor ItemAttention::Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
+                                const at::Tensor& positions) {
+  return at::embedding(table, ids).add_(at::embedding(position_table, positions));
+}
+
+RowSum ItemAttention::Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) {
+  return {map(inputs, rows)};
+}
+
+at::Tensor ItemAttention::Norm(const LayerNorm& norm, RowSum& sum) { return norm(sum.Finish()); }
+
+at::Tensor ItemAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) {
+  return at::cat({others, norm(sum.Finish())});
+}
+
+RowKeyValues ItemAttention::NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) {
+  return {.keys = key_norm(rows.keys), .values = value_norm(rows.values)};
+}
 
 at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows, int64_t others) {
   return AttendDocuments(packed_, rows.heads, rows.queries, rows.tokens.keys, rows.tokens.values, rows.shared.keys,
@@ -99,7 +120,7 @@ at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const Token
   return all;
 }
 
-RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, const RowKeyValues& before) {
   RowKeyValues mixed;
   if (rows.logits.dim() == 3) {
     const Mixing mix(rows.logits, rows.heads);
@@ -116,7 +137,11 @@ RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t oth
     }
     mixed = {.keys = at::stack(keys), .values = at::stack(values)};
   }
-  return {.keys = Behind(others, rows.key_norm(mixed.keys)), .values = Behind(others, rows.value_norm(mixed.values))};
+  const auto behind = [&](const at::Tensor& first, const LayerNorm& norm, const at::Tensor& vectors) {
+    return Behind(first.defined() && rows.norms_before ? norm(first) : first, norm(vectors));
+  };
+  return {.keys = behind(before.keys, rows.key_norm, mixed.keys),
+          .values = behind(before.values, rows.value_norm, mixed.values)};
 }
 
 void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {

@@ -27,6 +27,19 @@ struct RowKeyValues {
   at::Tensor values;
 };
 
+// A sum of rows, [..., d], that a later norm may finish: on GPUs, the norm's kernel adds the addend.
+struct RowSum {
+  at::Tensor rows;
+  at::Tensor addend = {};  // undefined: none
+
+  // Returns the sum.
+  const at::Tensor& Finish() {
+    if (addend.defined()) rows = rows.add(addend);
+    addend.reset();
+    return rows;
+  }
+};
+
 // Attention of all rows to the rows of their items that they see, and to vectors that all rows of an item see.
 struct RowsToAttend {
   int64_t heads = 0;
@@ -49,6 +62,7 @@ struct RowsToCompress {
   at::Tensor logits;               // rows of items, heads * R channels
   RowKeyValues tokens;             // rows of items
   LayerNorm key_norm, value_norm;  // of the result, with the same epsilon
+  bool norms_before = false;       // of the vector before it, too
 };
 
 // Attention of one row per item to itself and to the item's rows. Long Range Arena's models and ViL pass the same rows
@@ -71,10 +85,10 @@ struct RowsToConvolve {
 
 // A batch of documents as layers read it, on their device.
 struct DocumentTokens {
-  at::Tensor ids;        // [rows] int64
+  at::Tensor ids;        // [rows] int64, on GPUs int32
   at::Tensor positions;  // [rows] int64
   at::Tensor lengths;    // [documents] int64: rows of each
-  at::Tensor cls_ids;    // [documents] int64; meaningless if CLS rows are not tokens
+  at::Tensor cls_ids;    // [documents], of the type of ids; meaningless if CLS rows are not tokens
   int64_t documents = 0;
   const PackedDocuments* packed = nullptr;  // the same on the host; null: not there
 };
@@ -90,13 +104,28 @@ class ItemAttention {
   // rows. On a GPU the queries have `others` rows before the tokens, too.
   virtual at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                                    const WindowBias& bias, int64_t others) = 0;
-  // Returns vectors of each item, [items, others + R, d]: `others` vectors for the caller to write, then the landmarks.
-  virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
+  // Returns vectors of each item, [items, 1 + R, d]: the one `before`, [items, d], then the landmarks; if there is
+  // none, only these.
+  virtual RowKeyValues Landmarks(const RowsToCompress& rows, const RowKeyValues& before) = 0;
   virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
   // ConvolveValues (document_attention.h) for each document.
   virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
   // Returns the sums of each item's rows, divided by `length`: [items, d].
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
+
+  // Operations beside attention, by LibTorch and the kernels for CPUs. On GPUs each is one kernel, besides products.
+
+  // Returns table[ids] + position_table[positions], [rows, d].
+  virtual at::Tensor Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
+                           const at::Tensor& positions);
+  // Returns rows + map(inputs); `rows` may be undefined: none.
+  virtual RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows);
+  // Finishes the sum, and returns its norm.
+  virtual at::Tensor Norm(const LayerNorm& norm, RowSum& sum);
+  // The same behind other rows: [others + rows, d].
+  virtual at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum);
+  // Norms with the same epsilon.
+  virtual RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows);
   // The dropout of a step of training, for the layers; null: none.
   virtual Dropout* dropout() const { return nullptr; }
 };
@@ -115,7 +144,7 @@ class CpuItemAttention final : public ItemAttention {
   at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
   at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                            const WindowBias& bias, int64_t others) override;
-  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
+  RowKeyValues Landmarks(const RowsToCompress& rows, const RowKeyValues& before) override;
   void AttendToRows(const OwnRowsToAttend& rows) override;
   void ConvolveValues(const RowsToConvolve& rows) override;
   at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;

@@ -134,12 +134,26 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
   }
 }
 
+// Vectors of an item before its landmarks.
+constexpr int VectorsBefore(const Landmarks& arguments) { return arguments.keys_before.data == nullptr ? 0 : 1; }
+
 LS_KERNEL(kThreads, 8) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
-  const int index = Block().x;
-  const int vector = index % arguments.rank, part = index / arguments.rank % 2, item = index / (2 * arguments.rank);
+  const int index = Block().x, before = VectorsBefore(arguments), vectors = before + arguments.rank;
+  const int vector = index % vectors - before, part = index / vectors % 2, item = index / (2 * vectors);
+  const Rows& to = part == 0 ? arguments.landmark_keys : arguments.landmark_values;
+  const int64_t row = int64_t{item} * vectors + before + vector;
+  const Rows& from = part == 0 ? arguments.keys_before : arguments.values_before;
+  if (vector < 0 && !arguments.norms_before) {
+    for (int c = Thread(); c < arguments.heads * arguments.head_width; c += kThreads) {
+      SetRowElement(arguments.element, to.data, row * to.stride + c,
+                    RowElement(arguments.element, from.data, item * from.stride + c));
+    }
+    return;
+  }
   const int splits = static_cast<int>(LandmarkSplitsOf(RangeOf(arguments.ranges, item).rows));
   const int padded = static_cast<int>(PaddedHeadWidth(arguments.head_width));
   const auto merged_channel = [&](int c) {
+    if (vector < 0) return SomeFloats<1>{{RowElement(arguments.element, from.data, item * from.stride + c)}};
     const int head = c / arguments.head_width, channel = c % arguments.head_width;
     float merged = 0, largest = kMinusInfinity, sum = 0;
     for (int split = 0; split < splits; ++split) {
@@ -152,8 +166,6 @@ LS_KERNEL(kThreads, 8) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
     }
     return SomeFloats<1>{{Multiply(merged, Reciprocal(sum))}};
   };
-  const Rows& to = part == 0 ? arguments.landmark_keys : arguments.landmark_values;
-  const int64_t row = int64_t{item} * arguments.item_vectors + arguments.first_vector + vector;
   NormalizeRow<1, kThreads>(reinterpret_cast<float*>(SharedMemory()), arguments.heads * arguments.head_width,
                             part == 0 ? arguments.key_norm : arguments.value_norm, arguments.epsilon, merged_channel,
                             [&](int c, const SomeFloats<1>& floats) {
@@ -182,7 +194,7 @@ KernelCall MixSplitsCall(const Landmarks& arguments) {
 
 KernelCall MergeSplitsCall(const Landmarks& arguments) {
   LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(arguments.items * 2 * arguments.rank);
+  shape.grid.x = static_cast<unsigned>(arguments.items * 2 * (VectorsBefore(arguments) + arguments.rank));
   shape.threads = kThreads;
   shape.shared_bytes = NormSharedBytes(arguments.heads * arguments.head_width, kThreads);
   return MakeCall<MergeSplits>("MergeSplits", shape, arguments);

@@ -65,16 +65,17 @@ struct Landmarks {
   NormWeights key_norm, value_norm;
   float epsilon;
 
-  // [items * item_vectors, heads * head_width]: an item's landmark t is its vector first_vector + t. The other vectors
-  // are CLS's, and are not written.
+  // An item's vector before its landmarks, as CLS's: [items, heads * head_width]. Null: none.
+  Rows keys_before, values_before;
+  bool norms_before;  // it is normalised, too; otherwise it is copied
+  // [items * n, heads * head_width]: n vectors of each item, the one before its landmarks first.
   Rows landmark_keys, landmark_values;
-  int item_vectors, first_vector;
 
   float* partial_outputs;  // [items, max_splits, 2: keys, values; R; heads; padded head width], workspace
   float* partial_sums;     // [items, max_splits, R, heads, 2]: largest logit and sum of each split, workspace
 };
 
-// Launch in this order: the first writes the partial results, the second the landmarks.
+// Launch in this order: the first writes the partial results, the second the vectors.
 KernelCall MixSplitsCall(const Landmarks& arguments);
 KernelCall MergeSplitsCall(const Landmarks& arguments);
 

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
@@ -25,6 +26,12 @@ at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) c
 
 at::Tensor Linear::Gelu(const at::Tensor& rows) const {
   return packed != nullptr ? packed->Multiply(rows, {.bias = bias, .gelu = true}) : at::gelu((*this)(rows));
+}
+
+at::Tensor Linear::Relu(const at::Tensor& rows) const {
+  // A GPU's library has products with this activation.
+  if (packed == nullptr && !rows.is_cpu() && rows.dim() == 2) return at::_addmm_activation(bias, rows, weight.t());
+  return at::relu((*this)(rows));
 }
 
 Linear Linear::InPanels() const {
@@ -95,6 +102,32 @@ void TensorMove::Move(Linear& map, std::optional<at::ScalarType> type) {
 void TensorMove::Move(LayerNorm& norm, std::optional<at::ScalarType> type) {
   Move(norm.gain, type);
   Move(norm.bias, type);
+}
+
+Linear TensorMove::Join(std::initializer_list<Linear*> maps) {
+  if (!joins_maps_) return {};
+  Linear& first = **maps.begin();
+  const auto [made, is_new] = joined_.try_emplace(first.weight.unsafeGetTensorImpl());
+  Linear& joined = made->second.to;
+  if (is_new) {
+    made->second.from = first.weight;
+    std::vector<at::Tensor> weights, biases;
+    int64_t outputs = 0;
+    for (const Linear* const map : maps) {
+      weights.push_back(map->weight);
+      biases.push_back(map->bias);
+      outputs += map->outputs();
+    }
+    weights.push_back(at::zeros({(8 - outputs % 8) % 8, first.inputs()}, first.weight.options()));
+    biases.push_back(at::zeros({weights.back().size(0)}, first.bias.options()));
+    joined = {.weight = at::cat(weights), .bias = at::cat(biases)};
+  }
+  int64_t output = 0;
+  for (Linear* const map : maps) {
+    map->weight = joined.weight.narrow(0, output, map->outputs());
+    output += map->outputs();
+  }
+  return joined;
 }
 
 void FeedForward::MoveBy(TensorMove& move) { move(in, out); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,8 @@ struct Linear {
   at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
   // gelu of the result, by erf.
   at::Tensor Gelu(const at::Tensor& rows) const;
+  // relu of the result.
+  at::Tensor Relu(const at::Tensor& rows) const;
 
   int64_t outputs() const { return packed != nullptr ? packed->outputs() : weight.size(0); }
   int64_t inputs() const { return packed != nullptr ? packed->inputs() : weight.size(1); }
@@ -93,6 +96,13 @@ class TensorMove final {
     return move;
   }
 
+  // For serving on a GPU, where one product of several maps is faster than several.
+  static TensorMove ForGpu(at::Device device, at::ScalarType type) {
+    TensorMove move(device, type);
+    move.joins_maps_ = true;
+    return move;
+  }
+
   // Moves to the device and converts to the type. Undefined tensors stay undefined.
   template <typename... Parts>
   void operator()(Parts&... parts) {
@@ -103,6 +113,10 @@ class TensorMove final {
   void AsTheyAre(Parts&... parts) {
     (Move(parts, std::nullopt), ...);
   }
+  // For a GPU: returns one map with the outputs of these moved maps in order, whose weights become parts of its weight,
+  // and with zeros behind them, so that outputs are a multiple of 8. Otherwise returns a map that is not defined().
+  // Maps that share a first weight must share the others.
+  Linear Join(std::initializer_list<Linear*> maps);
 
  private:
   void Move(at::Tensor& tensor, std::optional<at::ScalarType> type);
@@ -118,11 +132,12 @@ class TensorMove final {
   const std::optional<at::ScalarType> type_;
   std::map<std::pair<const void*, at::ScalarType>, Moved> shared_;
   std::optional<at::ScalarType> packed_type_;
-  struct PackedMap {
+  bool joins_maps_ = false;
+  struct MadeMap {
     at::Tensor from;  // keeps the key alive
     Linear to;
   };
-  std::map<const void*, PackedMap> packed_;
+  std::map<const void*, MadeMap> packed_, joined_;
 };
 
 // What WriteSafetensors writes of a contiguous tensor, which must outlive the result: float16, or else float32.

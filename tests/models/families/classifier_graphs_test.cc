@@ -38,7 +38,7 @@ class ClassifierGraphs : public ::testing::Test {
   template <typename Network>
   Network OnGpu(Network network, at::ScalarType type) const {
     gpu_.gpus->BeginLoading(gpu_.device);
-    TensorMove move(TensorDevice(gpu_.device), type);
+    TensorMove move = TensorMove::ForGpu(TensorDevice(gpu_.device), type);
     network.MoveBy(move);
     return network;
   }
@@ -108,11 +108,11 @@ TEST_F(ClassifierGraphs, OfDocumentsHaveTheBitsOfBatchesWithout) {
           return network.Run(ClassifierOutput::kLogits, documents, attention);
         };
       };
-      ASSERT_TRUE(graphs->PrepareDocuments(/*item_documents=*/1, layers(*graphs)).ok());
+      ASSERT_TRUE(graphs->PrepareDocuments(/*item_documents=*/1, network.Windows(), layers(*graphs)).ok());
       const auto run = [&](GpuItemAttention& attention, bool prepared,
                            const std::vector<absl::Span<const int32_t>>& documents) {
         const absl::Span<const float> rows =
-            attention.RunDocuments(network.Pack(documents), layers(attention), prepared);
+            attention.RunDocuments(network.PackForGpu(documents), layers(attention), prepared);
         return std::vector<float>(rows.begin(), rows.end());
       };
       const std::vector<float> expected = run(*eager, /*prepared=*/false, {longer, shorter});

@@ -17,8 +17,9 @@ struct Model {
   int head_width = 16;
   int rank = 3;
   int padding = 8;  // elements between rows of keys and values; odd: rows are not read by pieces
-  int others = 1;   // an item's vectors before its landmarks
+  int others = 1;   // 0 or 1: an item's vectors before its landmarks
   int padding_of_values = padding;
+  bool norms_before = false;
 };
 
 template <typename Element>
@@ -33,6 +34,10 @@ class Problem final {
       logits_.Add(length, random, 2);
       keys_.Add(length, random);
       values_.Add(length, random);
+      if (model.others > 0) {
+        keys_before_.Add(1, random);
+        values_before_.Add(1, random);
+      }
       landmark_keys_.AddNothing(item_vectors);
       landmark_values_.AddNothing(item_vectors);
       ranges_.push_back({.first_row = all, .rows = length});
@@ -58,10 +63,11 @@ class Problem final {
                   .key_norm = {.gain = arrays_.Put(gains_[0]), .bias = arrays_.Put(biases_[0])},
                   .value_norm = {.gain = arrays_.Put(gains_[1]), .bias = arrays_.Put(biases_[1])},
                   .epsilon = kEpsilon,
+                  .keys_before = model.others > 0 ? keys_before_.Put() : Rows{},
+                  .values_before = model.others > 0 ? values_before_.Put() : Rows{},
+                  .norms_before = model.norms_before,
                   .landmark_keys = landmark_keys_.Put(),
                   .landmark_values = landmark_values_.Put(),
-                  .item_vectors = item_vectors,
-                  .first_vector = model.others,
                   .partial_outputs = arrays_.Make<float>(places * 2 * PaddedHeadWidth(model.head_width)),
                   .partial_sums = arrays_.Make<float>(places * 2)};
   }
@@ -76,16 +82,20 @@ class Problem final {
     return output;
   }
   void Check(const std::vector<float>& output) const {
-    const int64_t items = static_cast<int64_t>(ranges_.size()), vectors = landmarks_.item_vectors;
+    const int64_t items = static_cast<int64_t>(ranges_.size()), vectors = model_.others + model_.rank;
     for (int64_t part = 0; part < 2; ++part) {
       for (int64_t item = 0; item < items; ++item) {
         for (int64_t vector = 0; vector < vectors; ++vector) {
           const float* const got = output.data() + ((part * items + item) * vectors + vector) * width_;
-          if (vector < model_.others) {
-            for (int64_t c = 0; c < width_; ++c) ASSERT_TRUE(std::isnan(got[c]));
+          if (vector < model_.others && !model_.norms_before) {
+            const float* const copied = BeforeOf(part).Row(item);
+            for (int64_t c = 0; c < width_; ++c) ASSERT_EQ(got[c], copied[c]);
             continue;
           }
-          const std::vector<double> expected = Expected(part, ranges_[item], static_cast<int>(vector) - model_.others);
+          const float* const before = vector < model_.others ? BeforeOf(part).Row(item) : nullptr;
+          const std::vector<double> expected =
+              before != nullptr ? Normed(part, {before, before + width_})
+                                : Normed(part, Mixed(part, ranges_[item], static_cast<int>(vector) - model_.others));
           for (int64_t c = 0; c < width_; ++c) {
             ASSERT_NEAR(got[c], expected[c], Bound(expected[c]))
                 << "part " << part << ", item " << item << ", vector " << vector << ", channel " << c;
@@ -100,7 +110,7 @@ class Problem final {
 
   // The norm divides the mixed values and their error by the deviation. A vector of one channel becomes 0.
   double Bound(double expected) const { return sizeof(Element) == 4 ? 2e-5 : 2e-2 + std::abs(expected) / 256; }
-  std::vector<double> Expected(int64_t part, const ItemRows& range, int vector) const {
+  std::vector<double> Mixed(int64_t part, const ItemRows& range, int vector) const {
     std::vector<double> mixed(width_, 0.0);
     for (int head = 0; head < model_.heads; ++head) {
       const int column = head * model_.rank + vector;
@@ -117,6 +127,9 @@ class Problem final {
       }
       for (int c = head * model_.head_width; c < (head + 1) * model_.head_width; ++c) mixed[c] /= sum;
     }
+    return mixed;
+  }
+  std::vector<double> Normed(int64_t part, std::vector<double> mixed) const {
     double mean = 0, variance = 0;
     for (const double value : mixed) mean += value / width_;
     for (const double value : mixed) variance += std::pow(value - mean, 2) / width_;
@@ -126,6 +139,8 @@ class Problem final {
     return mixed;
   }
 
+  const TestRows<Element>& BeforeOf(int64_t part) const { return part == 0 ? keys_before_ : values_before_; }
+
   const Model model_;
   DeviceArrays arrays_;
   std::vector<ItemRows> ranges_;
@@ -134,7 +149,8 @@ class Problem final {
   std::vector<float> gains_[2], biases_[2];
   TestRows<Element> logits_{arrays_, columns_, columns_ + 1}, keys_{arrays_, width_, width_ + model_.padding},
       values_{arrays_, width_, width_ + model_.padding_of_values}, landmark_keys_{arrays_, width_, width_ + 1},
-      landmark_values_{arrays_, width_, width_};
+      landmark_values_{arrays_, width_, width_}, keys_before_{arrays_, width_, width_ + 3},
+      values_before_{arrays_, width_, width_};
   Landmarks landmarks_ = {};
 };
 
@@ -155,9 +171,9 @@ TYPED_TEST(GpuLandmarks, CompressesItemsOfAnyLengths) {
 TYPED_TEST(GpuLandmarks, MeetsPlainSumsForAnyShape) {
   for (const Model& model :
        {Model{.heads = 3, .head_width = 33, .rank = 1, .padding = 0, .others = 0}, Model{.head_width = 64, .rank = 16},
-        Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2, .others = 3},
+        Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2},
         Model{.heads = 2, .head_width = 100, .rank = 2, .padding = 3}, Model{.padding = 1, .padding_of_values = 8},
-        Model{.padding = 8, .padding_of_values = 1}}) {
+        Model{.padding = 8, .padding_of_values = 1}, Model{.head_width = 33, .norms_before = true}}) {
     Problem<TypeParam> problem(*this->device_, model, {20, 70});
     problem.Check(problem.Run());
   }

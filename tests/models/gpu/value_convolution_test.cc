@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
-#include "models/ops/document_attention/document_tiles.h"
+#include "tests/models/gpu/document_tiles.h"
 #include "tests/models/gpu/emulation/every_order.h"
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"

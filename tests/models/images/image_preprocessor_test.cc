@@ -28,7 +28,10 @@ ImagePreprocessingConfig SmallConfig() {
 }
 
 std::vector<float> ValuesOf(const absl::StatusOr<ClassifierItem>& item) {
-  return item.ok() ? std::get<ImageItem>(*item).values : std::vector<float>();
+  if (!item.ok()) return {};
+  std::vector<float> values(std::get<ImageItem>(*item).size());
+  std::get<ImageItem>(*item).WriteValues(values.data());
+  return values;
 }
 
 TEST(ImagePreprocessor, NormalisesEachChannel) {

@@ -24,7 +24,7 @@ class BFloat16Networks : public ::testing::Test {
  protected:
   template <typename Network>
   static Network InBFloat16(Network network) {
-    TensorMove move(at::kCPU, at::kBFloat16);
+    TensorMove move = TensorMove::ForGpu(at::kCPU, at::kBFloat16);
     network.MoveBy(move);
     return network;
   }
@@ -73,7 +73,8 @@ TEST_F(BFloat16Networks, OfDocuments) {
         return in_bfloat16.Run(output, on_device, *attention_);
       };
       const at::Tensor expected = network.Run(output, packed);
-      ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers, /*prepared=*/false)).view(expected.sizes()),
+      ExpectRounded(at::tensor(attention_->RunDocuments(network.PackForGpu(documents), layers, /*prepared=*/false))
+                        .view(expected.sizes()),
                     expected);
       ExpectRounded(on_cpu.Run(output, packed), expected);
       EXPECT_EQ(on_cpu.MultiplyAdds(output, *packed), network.MultiplyAdds(output, *packed));

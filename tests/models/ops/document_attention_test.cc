@@ -97,8 +97,8 @@ TEST(DocumentAttention, CountsThePairsThatSeeEachOther) {
   // w = 2 with one more on either side: queries 0 and 1 see 3 keys, query 2 sees 2; each sees 4 shared vectors.
   const std::vector<int32_t> ids = {1, 1, 1};
   const std::vector<absl::Span<const int32_t>> documents = {ids};
-  const PackedDocuments packed = PackDocuments(documents, {.size = 2});
-  EXPECT_EQ(AttentionMultiplyAdds(packed, 4, 6), 2 * (3 + 3 + 2 + 3 * 4) * 6);
+  const DocumentCounts counts = CountsOf(PackDocuments(documents, {.size = 2}), /*taps=*/0);
+  EXPECT_EQ(AttentionMultiplyAdds(counts, 4, 6), 2 * (3 + 3 + 2 + 3 * 4) * 6);
 }
 
 }  // namespace longshort::models::document_attention_test

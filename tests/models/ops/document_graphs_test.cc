@@ -55,7 +55,7 @@ class DocumentGraphsTest : public ::testing::Test {
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     const int64_t replays = device_->replays();
     shapes_.clear();
-    EXPECT_THAT(attention_->RunDocuments(PackDocuments(spans, {.size = 4}), Sums(), /*prepared=*/true),
+    EXPECT_THAT(attention_->RunDocuments(PackIds(spans, {.size = 4}), Sums(), /*prepared=*/true),
                 ElementsAreArray(expected))
         << absl::StrJoin(lengths, ", ");
     return device_->replays() > replays;
@@ -68,7 +68,7 @@ class DocumentGraphsTest : public ::testing::Test {
 };
 
 TEST_F(DocumentGraphsTest, ABatchTakesTheSmallestThatHasRoomAndNothingOfBatchesBefore) {
-  ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, Sums()), IsOk());
+  ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, {.size = 4}, Sums()), IsOk());
   EXPECT_EQ(device_->replays(), 9);  // of 192, 128, 64 rows, each of 4, 2, 1 documents
   // A sum of more than 128 rows, or of more documents, is one of several splits. The device calls the layers when it
   // runs a graph, so they record which graph ran.
@@ -87,7 +87,7 @@ TEST_F(DocumentGraphsTest, ABatchTakesTheSmallestThatHasRoomAndNothingOfBatchesB
 }
 
 TEST_F(DocumentGraphsTest, LargerBatchesAreTheLayers) {
-  ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, Sums()), IsOk());
+  ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, {.size = 4}, Sums()), IsOk());
   EXPECT_FALSE(RunsAsGraph({193}));
   EXPECT_FALSE(RunsAsGraph({1, 2, 3, 4, 5}));
   EXPECT_TRUE(RunsAsGraph({5, 4}));  // larger batches did not take the graphs' memory

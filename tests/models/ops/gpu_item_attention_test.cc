@@ -105,14 +105,15 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   CpuItemAttention on_cpu(packed);
   const HiddenRows expected = layer(hidden, tokens.documents, on_cpu, /*cls_only=*/false);
   const auto layers = [&](const DocumentTokens& on_gpu) {
-    EXPECT_TRUE(on_gpu.ids.equal(tokens.ids));
+    EXPECT_TRUE(on_gpu.ids.to(at::kLong).equal(tokens.ids));
     EXPECT_TRUE(on_gpu.positions.equal(tokens.positions));
     EXPECT_TRUE(on_gpu.lengths.equal(tokens.lengths));
-    const HiddenRows found = layer(hidden, on_gpu.documents, *attention_, /*cls_only=*/false);
+    HiddenRows found = layer(hidden, on_gpu.documents, *attention_, /*cls_only=*/false);
+    found.Finish();
     EXPECT_LT(LargestDifference(found.all, expected.all), kRounding);
     return found.all;
   };
-  attention_->RunDocuments(*packed, layers, /*prepared=*/true);
+  attention_->RunDocuments(PackIds(documents, rule), layers, /*prepared=*/true);
 
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInDocuments", 1)));
   EXPECT_EQ(device_->kernels_run().count("MergeSplits"), tested.has_landmarks ? 1u : 0u);
@@ -145,7 +146,7 @@ TEST_F(GpuItemAttentionTest, ANetworkWithoutClsGivesWhatItGivesWithoutAGpu) {
   const auto layers = [&](const DocumentTokens& on_gpu) {
     return network.Run(ClassifierOutput::kLogits, on_gpu, *attention_);
   };
-  const auto logits = attention_->RunDocuments(*packed, layers, /*prepared=*/true);
+  const auto logits = attention_->RunDocuments(network.PackForGpu(documents), layers, /*prepared=*/true);
   EXPECT_LT(LargestDifference(at::tensor(logits).view(expected.sizes()), expected), kRounding);
   const std::map<std::string, int64_t> kernels = device_->kernels_run();
   EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("ConvolveValues", config.layers)));
@@ -212,7 +213,8 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
   const at::Tensor expected = network.Logits(images, nullptr);
   EXPECT_LT(LargestDifference(network.head(network.Features(images, nullptr, *attention_)), expected), kRounding);
   EXPECT_THAT(device_->kernels_run(),
-              UnorderedElementsAre(std::pair<const std::string, int64_t>("MixSplits", 3),
+              UnorderedElementsAre(std::pair<const std::string, int64_t>("NormSums", 9),
+                                   std::pair<const std::string, int64_t>("MixSplits", 3),
                                    std::pair<const std::string, int64_t>("MergeSplits", 3),
                                    std::pair<const std::string, int64_t>("AttendInWindows", 3)));
 }
@@ -257,7 +259,7 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
 // Calls the methods in turn: landmarks, attention to them (`attend_rows`), attention to the resulting rows.
 template <typename Attend>
 void RunVerbs(ItemAttention& attention, Verbs& verbs, const Attend& attend_rows) {
-  verbs.attend.shared = attention.Landmarks(verbs.compress, /*others=*/0);
+  verbs.attend.shared = attention.Landmarks(verbs.compress, /*before=*/{});
   verbs.attended = verbs.own.rows.keys = verbs.own.rows.values = verbs.convolve.sums = attend_rows(verbs.attend);
   attention.AttendToRows(verbs.own);
 }
@@ -270,8 +272,8 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
   Verbs OfDocuments(const std::vector<int64_t>& lengths, const at::Tensor& rows, at::ScalarType type) {
     std::vector<std::vector<int32_t>> ids;
     for (const int64_t length : lengths) ids.emplace_back(length, 1);
-    const PackedDocuments packed =
-        PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
+    const PackedIds packed =
+        PackIds(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
     const auto layers = [&](const DocumentTokens&) {
       RunVerbs(*attention_, verbs,

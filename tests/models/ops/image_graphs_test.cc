@@ -1,8 +1,10 @@
 // Runs batches of images as graphs of simple layers, on an emulated device.
 
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "ATen/Functions.h"
@@ -39,6 +41,23 @@ class ImageGraphsTest : public ::testing::Test {
                                 128)
         .value();
   }
+  // Images of bytes, whose values begin in each channel where the other's end.
+  static std::vector<ImageItem> ImagesOfBytes(size_t count) {
+    std::vector<float> values(kShape.channels * 256);
+    std::iota(values.begin(), values.end(), 1.0F);
+    const auto shared = std::make_shared<const std::vector<float>>(std::move(values));
+    std::vector<ImageItem> images;
+    for (size_t i = 0; i < count; ++i) {
+      ImageItem& image = images.emplace_back();
+      image = {.height = kShape.height,
+               .width = kShape.width,
+               .values = {},
+               .bytes = std::vector<uint8_t>(kShape.values()),
+               .values_of_bytes = shared};
+      std::iota(image.bytes.begin(), image.bytes.end(), static_cast<uint8_t>(200 + 10 * i));
+    }
+    return images;
+  }
   // `count` images with distinct values.
   static std::vector<ImageItem> Images(size_t count, const ImageShape& shape = kShape) {
     std::vector<ImageItem> images;
@@ -55,9 +74,10 @@ class ImageGraphsTest : public ::testing::Test {
     std::vector<float> expected;
     for (const ImageItem& image : images) {
       batch.push_back(&image);
-      const auto channel = image.values.begin() + image.height * image.width;
-      expected.push_back(std::accumulate(image.values.begin(), channel, 0.0F));
-      expected.push_back(image.values.back());
+      std::vector<float> values(image.size());
+      image.WriteValues(values.data());
+      expected.push_back(std::accumulate(values.begin(), values.begin() + image.height * image.width, 0.0F));
+      expected.push_back(values.back());
     }
     EXPECT_THAT(attention.RunImages(batch, kShape.channels, layers, /*prepared=*/true), ElementsAreArray(expected))
         << images.size();
@@ -77,6 +97,21 @@ TEST_F(ImageGraphsTest, RunABatchOfAnyNumberThatHasRoomInOne) {
     ExpectSums(*attention, Images(count), never);
     EXPECT_EQ(device_->replays(), ++replays);
   }
+}
+
+TEST_F(ImageGraphsTest, RunBatchesOfBytesAndOfValuesInTurn) {
+  const std::unique_ptr<GpuItemAttention> attention = Make();
+  ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
+  int64_t replays = device_->replays();
+  std::vector<ImageItem> both = ImagesOfBytes(2), others = ImagesOfBytes(1);
+  both.push_back(Images(1).front());
+  ASSERT_NE(both.front().values_of_bytes, others.front().values_of_bytes);
+  others.push_back(both.front());
+  for (const std::vector<ImageItem>& images : {ImagesOfBytes(3), Images(3), both, ImagesOfBytes(1), others}) {
+    ExpectSums(*attention, images, Sums);
+    EXPECT_EQ(device_->replays(), ++replays);
+  }
+  ExpectSums(*attention, ImagesOfBytes(kMaxImages + 1), Sums);  // without a graph
 }
 
 TEST_F(ImageGraphsTest, LeaveLargerBatchesAndOtherSizesToTheLayers) {

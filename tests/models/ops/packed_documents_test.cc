@@ -65,4 +65,38 @@ TEST(PackedDocuments, DocumentsFollowEachOther) {
   EXPECT_THAT(SegmentsOf(packed.documents[2]), ElementsAre(ElementsAre(0, 3, 0, 3)));
 }
 
+// As in PackDocuments, whose rows' positions are all written.
+TEST(PackedIds, HavePositionsOnlyWhereATokenIsMaskedBeforeAnother) {
+  const auto pack = [](const std::vector<std::vector<int32_t>>& documents, const TokenRule& tokens = {}) {
+    return PackIds(std::vector<absl::Span<const int32_t>>(documents.begin(), documents.end()), {.size = 2}, tokens);
+  };
+  const PackedIds counted = pack({{3, 4, 0, 0}, {5}});
+  EXPECT_THAT(counted.ids, ElementsAre(3, 4, 5));
+  EXPECT_THAT(counted.lengths, ElementsAre(2, 1));
+  EXPECT_THAT(counted.positions, ElementsAre());
+  const PackedIds skipped = pack({{3, 4}, {0, 5, 0, 6, 0}, {7}, {0, 8}});
+  EXPECT_THAT(skipped.ids, ElementsAre(3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(skipped.positions, ElementsAre(0, 1, 1, 3, 0, 1));
+  const PackedIds apart = pack({{0, 9, 3, 0, 4}, {9, 0}}, {.first_apart = true});
+  EXPECT_THAT(apart.cls_ids, ElementsAre(9, 9));
+  EXPECT_THAT(apart.ids, ElementsAre(3, 4));
+  EXPECT_THAT(apart.lengths, ElementsAre(2, 0));
+  EXPECT_THAT(apart.positions, ElementsAre());
+}
+
+TEST(PackedIds, CountThePairsThatPackedDocumentsCount) {
+  const std::vector<int32_t> longer(23, 5), shorter(3, 5), masked = {5, 0, 5, 5, 0, 0, 5, 5};
+  for (const WindowRule& rule :
+       {WindowRule{.size = 4}, {.size = 5}, {.size = 1}, {.size = 0}, {.size = 0, .see_nothing = true}}) {
+    for (const absl::Span<const int32_t> last : {absl::Span<const int32_t>(shorter), absl::MakeConstSpan(masked)}) {
+      const DocumentCounts found = CountsOf(PackIds({longer, last}, rule), /*taps=*/9);
+      const DocumentCounts expected = CountsOf(PackDocuments({longer, last}, rule), /*taps=*/9);
+      EXPECT_EQ(found.rows, expected.rows);
+      EXPECT_EQ(found.documents, 2);
+      EXPECT_EQ(found.visible_pairs, expected.visible_pairs) << rule.size;
+      EXPECT_EQ(found.convolved_pairs, expected.convolved_pairs);
+    }
+  }
+}
+
 }  // namespace longshort::models::packed_documents_test

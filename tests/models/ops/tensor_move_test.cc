@@ -57,4 +57,26 @@ TEST(TensorMove, WhatLayersShareStaysShared) {
   EXPECT_EQ(in_float.scalar_type(), at::kFloat);
 }
 
+TEST(TensorMove, JoinsMapsOfTheSameRowsForAGpuOnly) {
+  const Linear first = {.weight = at::randn({3, 4}), .bias = at::randn({3})};
+  const Linear second = {.weight = at::randn({2, 4}), .bias = at::randn({2})};
+  const at::Tensor rows = at::randn({5, 4});
+  TensorMove to_cpu(at::kCPU, at::kFloat), to_gpu = TensorMove::ForGpu(at::kCPU, at::kFloat);
+  Linear on_cpu = first;
+  EXPECT_FALSE(to_cpu.Join({&on_cpu}).defined());
+  Linear one = first, other = second, same_one = first, same_other = second;
+  to_gpu(one, other, same_one, same_other);
+  const Linear joined = to_gpu.Join({&one, &other});
+  EXPECT_EQ(joined.outputs(), 8) << "5, and zeros";
+  const at::Tensor outputs = joined(rows);
+  EXPECT_TRUE(outputs.narrow(1, 0, 3).allclose(first(rows), 0, 1e-6));
+  EXPECT_TRUE(outputs.narrow(1, 3, 2).allclose(second(rows), 0, 1e-6));
+  EXPECT_TRUE(outputs.narrow(1, 5, 3).equal(at::zeros({5, 3})));
+  EXPECT_TRUE(other.weight.equal(second.weight));
+  EXPECT_TRUE(other.weight.is_alias_of(joined.weight)) << "no number is there twice";
+  // Layers that share maps share the joined one.
+  EXPECT_TRUE(to_gpu.Join({&same_one, &same_other}).weight.is_same(joined.weight));
+  EXPECT_TRUE(same_one.weight.is_alias_of(joined.weight));
+}
+
 }  // namespace longshort::models::tensor_move_test

@@ -57,6 +57,29 @@ TEST(VilNetwork, KeepsAsManyBiasesForTheKernelsOfCpusAsItsConfigurationSays) {
   EXPECT_EQ(kept, VilKernelBiasElements(config));
 }
 
+TEST(VilNetwork, KeepsTheBiasesOfAllPairsOfTokensWhereNoKernelOfCpusReadsTheirTable) {
+  const VilConfig config = VilOf(kStages, 16);
+  VilNetwork network = NetworkOver(config, RandomVilTensors(config, 1));
+  TensorMove move(at::kCPU, at::kBFloat16);
+  network.MoveBy(move);
+  int64_t kept = 0;
+  for (VilStageNetwork& stage : network.stages) {
+    for (VilPair& pair : stage.pairs) {
+      auto* const full = std::get_if<VilFullAttention>(&pair.attention);
+      if (full == nullptr || !full->score_bias.defined()) continue;
+      kept += static_cast<int64_t>(full->score_bias.storage().nbytes() / full->score_bias.element_size());
+      EXPECT_EQ(full->score_bias.stride(2) % 16, 0) << "LibTorch would copy the bias in each call";
+      EXPECT_FALSE(full->kernel_bias.defined());
+      const at::Tensor tokens = at::randn({2, full->score_bias.size(2), full->output.inputs()}, at::kBFloat16);
+      const at::Tensor attended = (*full)(tokens, /*added=*/{});
+      full->score_bias.reset();
+      EXPECT_TRUE(at::equal((*full)(tokens, /*added=*/{}), attended)) << "made in each call";
+    }
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(kept, VilPairBiasElements(config));
+}
+
 TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
   const VilConfig config = VilOf(kStages, 19);  // grids of 9, 4 and 2: pixels 18, and of the first grid row 8, remain
   VilConfig divided = config;
@@ -79,7 +102,7 @@ TEST(VilNetwork, AbsolutePositionsHaveRowsFirst) {
   TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
   CpuItemAttention on_cpu;
-  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu); };
+  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu).Finish(); };
   const at::Tensor before = first_stage();
   tensors["layer1.0.x_pos_embed"] = tensors["layer1.0.x_pos_embed"].clone();
   tensors["layer1.0.x_pos_embed"][0][2].add_(1.0);
@@ -96,7 +119,7 @@ TEST(VilNetwork, GlobalTokensEndWithTheirStage) {
   const VilConfig config = VilOf(kStages, 16);
   const VilStageNetwork stage = NetworkOver(config, RandomVilTensors(config, 1)).stages[0];
   CpuItemAttention on_cpu;
-  const at::Tensor tokens = stage(RandomImages(config, 2, 2), on_cpu);
+  const at::Tensor tokens = stage(RandomImages(config, 2, 2), on_cpu).Finish();
   const at::Tensor image = stage.Image(tokens);
   ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 1 + 64, 8}));
   ASSERT_EQ(image.sizes(), at::IntArrayRef({2, 8, 8, 8}));
@@ -112,7 +135,7 @@ TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
     at::Tensor hidden = images;
     CpuItemAttention on_cpu;
     for (size_t stage = 0; stage < 3; ++stage) {
-      const at::Tensor tokens = network.stages[stage](hidden, on_cpu);
+      const at::Tensor tokens = network.stages[stage](hidden, on_cpu).Finish();
       hidden = stage < 2 ? network.stages[stage].Image(tokens) : network.norm(tokens);
     }
     return network.head(all ? hidden.sum(1) / 6 : hidden.select(1, 0));  // 2 global tokens and 4 patches

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 #include "models/families/text_classifier/text_network.h"
 #include "models/families/vil/vil_config.h"
 #include "models/families/vil/vil_network.h"
+#include "models/ops/document_attention/document_attention_kernels.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "tests/models/gpu/counts/counts.h"
 #include "tests/models/gpu/counts/recorder.h"
@@ -42,8 +44,8 @@ class CountedAttention final : public ItemAttention {
     Count({rows.queries, rows.tokens.keys, rows.tokens.values, rows.shared.keys, rows.shared.values}, {attended});
     return attended;
   }
-  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override {
-    RowKeyValues landmarks = attention_.Landmarks(rows, others);
+  RowKeyValues Landmarks(const RowsToCompress& rows, const RowKeyValues& before) override {
+    RowKeyValues landmarks = attention_.Landmarks(rows, before);
     Count({rows.logits, rows.tokens.keys, rows.tokens.values}, {landmarks.keys, landmarks.values});
     return landmarks;
   }
@@ -60,8 +62,42 @@ class CountedAttention final : public ItemAttention {
     Count({rows}, {means});
     return means;
   }
+  at::Tensor Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
+                   const at::Tensor& positions) override {
+    at::Tensor rows = attention_.Embed(table, ids, position_table, positions);
+    Count({ids, positions, rows, rows}, {rows});  // as many elements of both tables
+    return rows;
+  }
+  RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override {
+    return attention_.Add(map, inputs, rows);
+  }
+  at::Tensor Norm(const LayerNorm& norm, RowSum& sum) override {
+    const RowSum before = sum;
+    at::Tensor normed = attention_.Norm(norm, sum);
+    CountNorm(before, normed);
+    return normed;
+  }
+  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) override {
+    const RowSum before = sum;
+    at::Tensor all = attention_.NormBehind(others, norm, sum);
+    CountNorm(before, all.narrow(0, others.size(0), sum.rows.size(0)));
+    return all;
+  }
+  RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) override {
+    RowKeyValues normed = attention_.NormBoth(key_norm, value_norm, rows);
+    Count({rows.keys, rows.values}, {normed.keys, normed.values});
+    return normed;
+  }
 
  private:
+  // A sum is written, too.
+  void CountNorm(const RowSum& sum, const at::Tensor& normed) {
+    if (sum.addend.defined()) {
+      Count({sum.rows, sum.addend}, {sum.rows, normed});
+    } else {
+      Count({sum.rows}, {normed});
+    }
+  }
   static int64_t BytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
   void Count(const std::vector<at::Tensor>& read, const std::vector<at::Tensor>& written) {
     Node& node = recorder_.nodes().back();
@@ -103,11 +139,15 @@ class Batches {
   // `features` returns what the head reads.
   template <typename Network, typename Features>
   void AddImages(const std::string& name, Network network, at::ScalarType type, const Features& features) {
-    TensorMove move(at::kMeta, type);
+    TensorMove move = TensorMove::ForGpu(at::kMeta, type);
     network.MoveBy(move);
     const std::unique_ptr<GpuItemAttention> gpu = OpenGpu();
     CountedAttention attention(*gpu, recorder_);
-    ImageItem image{.height = kSide, .width = kSide, .values = std::vector<float>(3 * kSide * kSide)};
+    const ImageItem image{.height = kSide,
+                          .width = kSide,
+                          .values = {},
+                          .bytes = std::vector<uint8_t>(3 * kSide * kSide),
+                          .values_of_bytes = std::make_shared<const std::vector<float>>(3 * 256)};
     const std::vector<const ImageItem*> images(kItems, &image);
     Nodes nodes;
     recorder_.Take();
@@ -115,27 +155,28 @@ class Batches {
         images, /*channels=*/3,
         [&](const at::Tensor& batch) {
           const at::Tensor logits = network.head(features(network, batch, attention)).to(at::kFloat);
-          nodes = recorder_.Take();
+          nodes = TakeNodes(/*read=*/batch.numel(), /*written=*/static_cast<int64_t>(batch.nbytes()));
           return at::zeros_like(logits, at::TensorOptions(at::kCPU));  // the logits have no data to copy
         },
         /*prepared=*/false);
     lines_.push_back(LineOfBatch(name, type, nodes));
   }
   void AddText(const std::string& name, TextNetwork network, at::ScalarType type) {
-    TensorMove move(at::kMeta, type);
+    TensorMove move = TensorMove::ForGpu(at::kMeta, type);
     network.MoveBy(move);
     const std::unique_ptr<GpuItemAttention> gpu = OpenGpu();
     CountedAttention attention(*gpu, recorder_);
     const std::vector<int32_t> document(kDocumentTokens, 1);
     const std::vector<absl::Span<const int32_t>> documents(kItems, document);
-    const PackedDocuments packed = network.Pack(documents);
+    const PackedIds packed = network.PackForGpu(documents);
     Nodes nodes;
     recorder_.Take();
     gpu->RunDocuments(
         packed,
         [&](const DocumentTokens& tokens) {
           const at::Tensor logits = network.Run(ClassifierOutput::kLogits, tokens, attention);
-          nodes = recorder_.Take();
+          const int64_t row_bytes = sizeof(int64_t) + sizeof(cuda::WindowRows);
+          nodes = TakeNodes(/*read=*/0, tokens.ids.size(0) * row_bytes);
           return at::zeros_like(logits, at::TensorOptions(at::kCPU));
         },
         /*prepared=*/false);
@@ -145,6 +186,15 @@ class Batches {
   std::vector<std::string> TakeLines() { return std::move(lines_); }
 
  private:
+  // Takes the nodes of a batch. The first kernel, which precedes the layers, reads and writes this many bytes.
+  Nodes TakeNodes(int64_t read, int64_t written) {
+    Nodes nodes = recorder_.Take();
+    const auto first =
+        std::find_if(nodes.begin(), nodes.end(), [](const Node& node) { return node.kernel.has_value(); });
+    first->read_bytes = {read};
+    first->written_bytes = written;
+    return nodes;
+  }
   std::unique_ptr<GpuItemAttention> OpenGpu() {
     const ModelGpu gpu = {
         .tensors = at::kMeta,

@@ -8,10 +8,14 @@
 #include "models/ops/causal_attention/causal_attention_kernels.h"
 #include "models/ops/cls_attention/cls_attention_kernels.h"
 #include "models/ops/document_attention/document_attention_kernels.h"
+#include "models/ops/document_attention/document_places_kernels.h"
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
+#include "models/ops/pixels/pixels_kernels.h"
 #include "models/ops/products/row_products.h"
 #include "models/ops/rows/rows.h"
+#include "models/ops/rows/sum_norms.h"
+#include "models/ops/rows/token_embeddings.h"
 #include "tests/models/gpu/counts/counts.h"
 
 namespace longshort::models {
@@ -77,6 +81,8 @@ void AddOfRows(int channels, Launches& launches) {
   const cuda::Rows& some = channels == 4 ? rows : misaligned;
   launches.Add(cuda::EmbedRowsCall({.count = 1, .width = kWidth, .output = some}), instance);
   launches.Add(cuda::NormRowsCall({.input = some, .count = 1, .width = kWidth, .output = some}), instance);
+  launches.Add(cuda::SumNormsCall({.count = 1, .width = kWidth, .kinds = 1, .each = {{.input = some}}}), instance);
+  launches.Add(cuda::EmbedTokensCall({.count = 1, .width = kWidth, .output = some}), instance);
   launches.Add(cuda::ActivateRowsCall({.rows = some, .count = 1, .width = kWidth}), instance);
   launches.Add(cuda::GatherRowsCall({.input = some, .count = 1, .width = kWidth, .output = some}), instance);
   const cuda::ChunkRows chunks = {.inputs = some,
@@ -97,6 +103,7 @@ void AddOfRows(int channels, Launches& launches) {
     launches.Add(cuda::WriteRowsCall(write),
                  absl::StrCat(element == cuda::ElementType::kFloat ? "float" : "BFloat16", ", ", instance));
   }
+  launches.Add(cuda::NormalisePixelsCall({.images = 1, .channels = 1, .plane = channels, .values = nullptr}), instance);
   launches.Add(cuda::ValueConvolutionCall(
                    {.heads = 1, .head_width = 4, .kernel = 1, .tile_count = 1, .values = some, .sums = some}),
                instance);
@@ -119,6 +126,7 @@ std::vector<std::string> LinesOfLaunches() {
   }
   launches.Add(cuda::SumSplitsCall({.width = kWidth, .items = 1, .max_splits = 1}), "");
   launches.Add(cuda::MergeSumsCall({.width = kWidth, .items = 1, .max_splits = 1}), "");
+  launches.Add(cuda::PlaceDocumentsCall({.tile_count = 1}), "");
   return launches.TakeLines();
 }
 

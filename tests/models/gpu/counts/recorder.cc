@@ -130,7 +130,9 @@ at::Tensor SelectRows(const at::Tensor& rows, int64_t dimension, const at::Tenso
 }
 at::Tensor Attend(const at::Tensor& queries, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                   double, bool, std::optional<double>, bool) {
-  return at::empty(queries.sizes(), queries.options());
+  // As on GPUs: an item's heads are behind each other.
+  return at::empty({queries.size(0), queries.size(2), queries.size(1), queries.size(3)}, queries.options())
+      .transpose(1, 2);
 }
 at::Tensor Relu(const at::Tensor& rows) { return at::empty(rows.sizes(), rows.options()); }
 

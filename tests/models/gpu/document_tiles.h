@@ -1,4 +1,5 @@
-// Builds the index arrays of document_attention.h from the windows of packed documents.
+// Windows and tiles of documents with any segments, on the host: the plain form of document_places_kernels.h, for
+// tests.
 #pragma once
 
 #include <algorithm>
