@@ -5,9 +5,10 @@
 # rest of the build.
 set(LONGSHORT_TEST_OPTIONS -O0 $<$<CONFIG:RelWithDebInfo>:-fno-sanitize=undefined>)
 set(LONGSHORT_TORCH_TEST_OPTIONS ${LONGSHORT_TEST_OPTIONS} $<$<CONFIG:Release>:-O1>)
-# The protocols, the clients and generated messages are compiled with -O1 for a short build (tests/build_cost measures it), and
-# with inlining of small functions, which -O1 lacks, for short calls. The engines, the kernels and what each call by gRPC runs
-# through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions of std::function for uninitialized.
+# The protocols, the clients, generated messages and what only loads models are compiled with -O1 for a short build
+# (tests/build_cost measures it), and with inlining of small functions, which -O1 lacks, for short calls. The engines, the
+# kernels and what each call by gRPC runs through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions
+# of std::function for uninitialized.
 set(LONGSHORT_EDGE_OPTIONS
   $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Release>:-findirect-inlining>
   $<$<CONFIG:Release>:-fstrict-aliasing> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
