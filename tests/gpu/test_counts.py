@@ -48,7 +48,8 @@ def test_the_instructions_of_attention_are_those_of_the_file(tmp_path: Path) -> 
 
 
 def test_no_bfloat16_kernel_spills_on_later_chips() -> None:
-    assert [line for line in counts.listed("spills") if "BFloat16" in line] == []
+    kernels = ("BFloat16", "MultiplyRows")  # the second one has products in bfloat16 only
+    assert [line for line in counts.listed("spills") if any(kernel in line for kernel in kernels)] == []
 
 
 def test_a_line_that_is_not_the_files_is_shown_with_the_command_that_writes_it() -> None:

@@ -122,7 +122,7 @@ LS_DEVICE void StageRows(const RowProducts& product, int64_t first, int rows, fl
 
 // A block has up to 8 * tiles rows.
 template <int tiles>
-LS_KERNEL(kThreads)
+LS_KERNEL(kThreads, 1)
 void MultiplyRows(LS_ARGUMENTS RowProducts product) {
   Pieces pieces[kAhead];
   LoadMatrix(product, 0, pieces);
