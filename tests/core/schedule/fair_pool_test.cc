@@ -96,7 +96,7 @@ TEST_F(FairPoolTest, WhatIsSubmittedWithoutLimitsRuns) {
 }
 
 TEST(FairPool, AClientLeavesAThreadToTheOthers) {
-  std::latch go(1), last_ran(1), other_ran(1);
+  std::latch two_run(2), go(1), last_ran(1), other_ran(1);
   const auto pool = *FairPool::Create(3, {}, 2);
   Mutex mutex;
   int64_t running = 0, most = 0;
@@ -106,6 +106,7 @@ TEST(FairPool, AClientLeavesAThreadToTheOthers) {
         const MutexLock lock(mutex);
         most = std::max(most, ++running);
       }
+      if (i < 2) two_run.count_down();
       go.wait();
       {
         const MutexLock lock(mutex);
@@ -119,6 +120,7 @@ TEST(FairPool, AClientLeavesAThreadToTheOthers) {
     other_ran.count_down();
     return absl::ZeroDuration();
   });
+  two_run.wait();
   other_ran.wait();
   go.count_down();
   last_ran.wait();  // those that waited for their client run while the pool lives
