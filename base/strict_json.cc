@@ -256,6 +256,13 @@ std::string JsonView::Shown() const {
     const auto& text = value_->get_ref<const std::string&>();
     return file_ == nullptr ? Quoted(text) : QuoteForMessage(text);
   }
+  // A whole number beyond 64 bits came as digits.
+  constexpr double kBeyond64Bits = 18446744073709551616.0, kLongest = 1e40;
+  if (value_->is_number_float()) {
+    const auto number = value_->get<double>();
+    const double size = std::abs(number);
+    if (size >= kBeyond64Bits && size < kLongest) return absl::StrFormat("%.0f", number);
+  }
   if (!value_->is_structured()) return value_->dump();
   if (value_->empty()) return "empty";
   constexpr size_t kShownNumbers = 8;

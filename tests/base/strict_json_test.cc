@@ -114,6 +114,11 @@ TEST(JsonView, NamesTheFieldOfAnotherKind) {
   EXPECT_THAT(fields.Number("other"), Refuses(Words{"other is missing"}));
 }
 
+TEST(JsonView, ShowsAWholeNumberBeyond64BitsAsDigits) {
+  const JsonView fields = Fields(R"({"seed": 18446744073709551616})");
+  EXPECT_THAT(fields.Integer("seed"), Refuses(Words{"seed is 18446744073709551616;", "integer"}));
+}
+
 TEST(JsonView, NamesAnObjectWithinWithItsPlace) {
   const auto inner = Fields(R"({"preprocessing": {"height": "x"}})").Object("preprocessing");
   ASSERT_THAT(inner, IsOk());
