@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -106,6 +107,7 @@ class Trial final {
 
   // Returns whether the server speaks TLS. `socket` stays the caller's.
   bool ShakeHands(int socket) {
+    signal(SIGPIPE, SIG_IGN);  // the server may close the connection while OpenSSL writes; the program ends soon
     SSL_set_fd(connection_.get(), socket);
     ERR_clear_error();
     is_connected_ = SSL_connect(connection_.get()) == 1;

@@ -7,10 +7,6 @@ namespace {
 
 // Fewer bytes cannot carry a harmful number of calls: a call has at least 16 bytes.
 constexpr int64_t kUnsuspicious = int64_t{32} << 10;
-// The same of a connection that has sent no message.
-constexpr int64_t kUnsuspiciousAtFirst = int64_t{4} << 10;
-// A call with more bytes than a head usually has is a call whose message arrives.
-constexpr int64_t kUsualHead = 256;
 // Bytes that gRPC allows a stream while the rest of a message is missing: 1 MiB, and the first window.
 constexpr int64_t kWindowOfCall = (int64_t{1} << 20) + (int64_t{64} << 10);
 
@@ -35,8 +31,7 @@ const char* AbuseKindName(AbuseKind abuse) {
 }
 
 bool AbuseDetector::WantsCalls(const ConnectionBytes& bytes) const {
-  const int64_t unsuspicious = messages_ == 0 ? kUnsuspiciousAtFirst : kUnsuspicious;
-  return bytes.received - last_.received >= unsuspicious || bytes.received - at_message_.received >= unsuspicious;
+  return bytes.received - last_.received >= kUnsuspicious || bytes.received - at_message_.received >= kUnsuspicious;
 }
 
 std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const ConnectionBytes& bytes,
@@ -64,8 +59,6 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   if (message || sent || bytes.unread == 0) waits_since_.reset();
 
   if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
-  const bool only_heads = messages_ == 0 && read <= kUsualHead * open_;
-  if (only_heads && calls.has_value() && calls->open - calls->served > limits.heads) return AbuseKind::kCalls;
   if (begun_ - begun_at_message_ > 2 * limits.calls) return AbuseKind::kCalls;
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);

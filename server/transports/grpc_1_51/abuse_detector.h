@@ -3,8 +3,7 @@
 // The guard checks a connection fifty times a second. Four kinds of abuse end it:
 //
 //   kCalls    It has far more calls in memory than it may open: its client ignores the server's settings, or resets
-//             calls faster than gRPC can destroy them ("rapid reset"). Or it opens calls and never sends a message; if
-//             it has sent nothing but heads of calls so far, few of them are enough.
+//             calls faster than gRPC can destroy them ("rapid reset"). Or it opens calls and never sends a message.
 //   kBytes    It received many bytes without completing a message: frames without content, or headers without an end.
 //             Each open call may have an incomplete message, and window updates for the server's data do not count.
 //             Fewer are enough while the server sends nothing, since an upload needs window updates.
@@ -41,9 +40,6 @@ struct AbuseLimits {
   // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet. Twice as many may
   // begin without a message between them.
   int64_t calls = 2048;
-  // Maximum open calls that no service has begun, of a connection that has sent only heads of calls. Most clients send
-  // a head and a message together.
-  int64_t heads = 256;
   // Maximum bytes received without a message.
   int64_t idle_bytes = int64_t{64} << 20;
   // Maximum bytes read while the server sent nothing, beyond the windows of open calls: the heads of calls. gRPC
@@ -82,7 +78,6 @@ struct ConnectionCalls {
   int64_t begun = 0;     // since it was opened
   int64_t open = 0;      // in memory, including ended ones
   int64_t messages = 0;  // complete ones, since it was opened
-  int64_t served = 0;    // of the open ones, those that a service has begun
 };
 
 // When the counts are read.

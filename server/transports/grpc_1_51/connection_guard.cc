@@ -190,7 +190,6 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
   if (connection.detector.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
-  if (calls.has_value() && handlers_.begun_by != nullptr) calls->served = handlers_.begun_by(connection.peer);
   const std::optional<AbuseKind> why = connection.detector.Judge(time, *bytes, calls, limits_);
   if (!why.has_value()) return true;
   return !Sever(connection, *why, time.now, calls.value_or(ConnectionCalls()).open);
