@@ -31,8 +31,6 @@ constexpr int kMaxCallsPerConnection = 1024;
 constexpr int kMaxMetadataBytes = 16 << 10;
 // Limit of one read. gRPC processes a read completely before it closes a connection.
 constexpr int kMaxReadAtOnceBytes = 64 << 10;
-// What a connection that is idle keeps of its reads. gRPC learns how much each connection sends.
-constexpr int kReadAtFirstBytes = 1 << 10;
 // A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
 // remaining clients only watch the server's health, or are gone.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
@@ -77,7 +75,6 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   // ping: more than a gigabyte for a client that does not read. The ConnectionGuard closes connections that only ping.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadAtFirstBytes);
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadAtOnceBytes);
   // A window stays as large as the guard knows it (AbuseLimits::silent_bytes): 1 MiB for each incomplete message.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
