@@ -32,7 +32,7 @@ class RecentClients final {
   }
 
  private:
-  std::atomic<size_t> last_ = 0;  // the client's hash; 0: none has called
+  std::atomic<size_t> last_ = 0;                                        // the client's hash; 0: none has called
   std::atomic<int64_t> changed_ = std::numeric_limits<int64_t>::min();  // when another client than the last one called
 };
 
