@@ -203,7 +203,7 @@ def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, s
     fields = {"max_tokens": tokens, "sampling": {"seed": 9}, "return_raw": True}
     before = server.metric("longshort_generated_tokens_total")
     with server.slow_channel() as channel:
-        call = api.inference_grpc.InferenceStub(channel).GenerateStream(request(api, **fields), timeout=120)
+        call = api.inference_grpc.InferenceStub(channel).GenerateStream(request(api, **fields), timeout=400)
         first = [next(call) for _ in range(3)]
         wait_until(lambda: server.metric("longshort_generated_tokens_total") >= before + tokens, 100)
         events = first + list(call)
