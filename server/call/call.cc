@@ -77,21 +77,21 @@ void Call::Begin() {
 void Call::TakeSoon() {
   const Received received = Look();
   const bool is_small = received.bytes <= kSmallBytes && !received.is_compressed;
-  const bool has_many_calls = memory_.budget().held() > kFewCalls * kBytesOfCall;
-  takes_in_pool_ = !is_small || has_many_calls;
+  const bool holds_much = memory_.budget().held() > kFewCalls * kBytesOfCall;
+  takes_in_pool_ = !is_small || holds_much;
   if (!takes_in_pool_) return Took(Take());
   const absl::Duration cost =
       received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
   core::WorkAttributes attributes = {
       .client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost};
-  core::FairPool::Task task = core::FairPool::Timed([this, has_many_calls, keep = shared_from_this()] {
+  core::FairPool::Task task = core::FairPool::Timed([this, holds_much, keep = shared_from_this()] {
     const core::RequestContext& context = record_.engine_context();
     absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
                          : MonotonicNow() >= context.deadline
                              ? absl::DeadlineExceededError("the deadline passed before the message was read")
                              : Take();
     Took(taken);
-    if (has_many_calls && environment().clients->several()) absl::SleepFor(kPause);
+    if (holds_much && environment().clients->several()) absl::SleepFor(kPause);
   });
   // The memory of calls bounds the number of small messages.
   if (is_small) return environment().work->Submit(std::move(attributes), std::move(task));

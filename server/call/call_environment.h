@@ -40,6 +40,7 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  // It knows admitted calls, except those that observe the server.
   std::shared_ptr<RecentClients> clients = std::make_shared<RecentClients>();
   // Bytes of calls, and of their messages while these are read (server/call/call.h).
   std::shared_ptr<ClientBudgets> message_memory = MessageBudgets(int64_t{256} << 20);

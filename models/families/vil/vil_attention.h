@@ -52,10 +52,10 @@ struct VilFullAttention {
                                // a table or global tokens
   at::Tensor between_globals;  // g2g, [heads, g, g]; likewise
   int64_t heads = 0;
-  // The biases of the table as scores' operand, which MoveBy makes for serving. BiasForKernel, for float32 on the CPU:
+  // MoveBy makes one of these two from the table. The CPU's kernel in float32 reads BiasForKernel's form.
   at::Tensor kernel_bias = {};
-  // Of all pairs of tokens, elsewhere: [1, heads, g + side^2, g + side^2], with rows VilBiasStride
-  // elements apart.
+  // All other serving adds the bias of each pair of tokens to its score: [1, heads, g + side^2, g + side^2], with rows
+  // VilBiasStride elements apart.
   at::Tensor score_bias = {};
 
   // rows [batch, g + side^2, d] -> the same shape, plus `added` as in Linear.

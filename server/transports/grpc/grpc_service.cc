@@ -118,7 +118,7 @@ absl::Status ReadMessage(const CallEnvironment& environment, size_t most, ByteBu
   return ParseMessage(bytes, message, most > 0 ? static_cast<int64_t>(most) : environment.limits.message_bytes, memory);
 }
 
-// Whether the call costs its client nothing: it was answered without work.
+// Whether a call that ended so was refused. No queue has charged its client for it.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
 }

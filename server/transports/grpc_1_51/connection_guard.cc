@@ -158,9 +158,9 @@ void ConnectionGuard::PollAll(const PollTime& time) {
   calls_.BeginPoll(connections_.size());
   for (auto next = connections_.begin(); next != connections_.end();) {
     Connection& connection = next->second;
-    if (connection.paused_until > absl::InfinitePast() && connection.paused_until <= time.now) {
-      SetReading(connection.socket, true);
-      connection.paused_until = absl::InfinitePast();
+    if (connection.paused_until.has_value() && *connection.paused_until <= time.now &&
+        SetReading(connection.socket, true)) {
+      connection.paused_until.reset();
     }
     const bool its_turn = connection.moving || (next->first + polls_) % kIdlePolls == 0;
     if (!its_turn || PollConnection(connection, time)) {
@@ -238,17 +238,22 @@ void ConnectionGuard::PaceRefusedCalls(absl::Time now) {
   last_look_ = now;
   std::erase_if(next_read_, [&](const auto& one) { return one.second <= now; });
   if (!any) return;
-  std::unordered_map<std::string_view, std::vector<std::pair<int64_t, Connection*>>> clients;
-  std::unordered_map<std::string_view, int64_t> totals;
+  struct Client {
+    int64_t refused = 0;
+    std::vector<std::pair<int64_t, Connection*>> connections = {};  // with their refused calls
+  };
+  std::unordered_map<std::string_view, Client> clients;
   for (auto& [number, one] : connections_) {
     const int64_t count = handlers_.take_refused_of(one.peer);
-    if (count > 0) clients[one.client].emplace_back(count, &one);
-    totals[one.client] += count;
+    if (count == 0) continue;
+    Client& client = clients[one.client];
+    client.refused += count;
+    client.connections.emplace_back(count, &one);
   }
-  for (const auto& [client, connections] : clients) {
-    if (totals[client] <= allowed) continue;
-    absl::Time& next = next_read_.try_emplace(std::string(client), now).first->second;
-    for (const auto& [count, connection] : connections) {
+  for (const auto& [name, client] : clients) {
+    if (client.refused <= allowed) continue;
+    absl::Time& next = next_read_.try_emplace(std::string(name), now).first->second;
+    for (const auto& [count, connection] : client.connections) {
       if (!SetReading(connection->socket, false)) continue;
       next += absl::Seconds(1) * static_cast<double>(count) / static_cast<double>(limits_.refused_calls);
       next = std::min(next, now + kLongestPause);

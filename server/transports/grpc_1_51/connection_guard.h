@@ -74,7 +74,7 @@ class ConnectionGuard final {
     ConnectionBytes bytes;
     bool moving = true;  // polled each time
     absl::Time active;   // when bytes were last found to have moved
-    absl::Time paused_until = absl::InfinitePast();
+    std::optional<absl::Time> paused_until = {};
   };
   // A closed connection, whose memory gRPC may not have freed yet.
   struct Closing {

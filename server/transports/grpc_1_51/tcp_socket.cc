@@ -60,26 +60,34 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
                          .unsent = static_cast<int64_t>(info.tcpi_notsent_bytes)};
 }
 
-bool SeverConnection(const SocketIdentity& socket) {
-  // Keeps the number from being reused, for some microseconds.
+namespace {
+
+// Calls use(number) while the number cannot be reused, for some microseconds. Returns whether the socket was open.
+template <typename Use>
+bool WithSocket(const SocketIdentity& socket, const Use& use) {
   const int held = fcntl(socket.number, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return false;
   const bool same = CookieOf(held) == socket.cookie;
-  if (same) {
-    // Also discards unread data, which shutdown would leave to be read.
-    const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
-    if (connect(held, &nowhere, sizeof(nowhere)) != 0) shutdown(held, SHUT_RDWR);
-  }
+  if (same) use(held);
   close(held);
   return same;
 }
 
+}  // namespace
+
+bool SeverConnection(const SocketIdentity& socket) {
+  return WithSocket(socket, [](int held) {
+    // Also discards unread data, which shutdown would leave to be read.
+    const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
+    if (connect(held, &nowhere, sizeof(nowhere)) != 0) shutdown(held, SHUT_RDWR);
+  });
+}
+
 bool SetReading(const SocketIdentity& socket, bool reads) {
-  // The system would let the receive buffer grow for more.
-  const int bytes = reads ? 1 : 64 << 10;
-  // If the number is reused just now, the new connection is paused; its owner sets each one that it knows.
-  return CookieOf(socket.number) == socket.cookie &&
-         setsockopt(socket.number, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) == 0;
+  return WithSocket(socket, [reads](int held) {
+    const int bytes = reads ? 1 : 64 << 10;  // for more, the system would let the receive buffer grow
+    setsockopt(held, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  });
 }
 
 }  // namespace longshort::server

@@ -32,7 +32,7 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
 bool SeverConnection(const SocketIdentity& socket);
 
 // Has the system report bytes of this connection to its owner only once 64 KiB wait, or again as soon as there are any,
-// which also reports those that have arrived meanwhile. Returns whether the socket is open.
+// which also reports those that have arrived meanwhile. False as for SeverConnection.
 bool SetReading(const SocketIdentity& socket, bool reads);
 
 }  // namespace longshort::server

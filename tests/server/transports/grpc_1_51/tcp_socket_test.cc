@@ -75,6 +75,7 @@ TEST_F(TcpSocketTest, AnotherSocketOfTheSameNumberIsLeftAlone) {
   const SocketIdentity old{.number = server_, .cookie = identity->cookie};
   EXPECT_FALSE(ReadConnectionBytes(old).has_value());
   EXPECT_FALSE(SeverConnection(old));
+  EXPECT_FALSE(SetReading(old, false));
   SendToServer(1);
   EXPECT_EQ(ReadByServer(1), 1);
 }
