@@ -470,5 +470,5 @@ def test_changed_files_become_rows_and_errors(name: str, limited: LimitedReader,
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOOD)
 def test_many_changed_files_become_rows_and_errors(name: str, limited: LimitedReader, tmp_path: Path) -> None:
-    # Each Parquet file begins a process.
+    # A damaged footer often ends the process that parses it, and another one begins.
     check_mutations(name, 400 if "Parquet" in name else 2000, limited, tmp_path)
