@@ -54,12 +54,11 @@ absl::Status Budget::TryAdd(int64_t own, int64_t amount, int64_t more) {
 std::shared_ptr<Budget> ClientBudgets::Of(const std::string& client) {
   const MutexLock lock(mutex_);
   if (clients_.size() >= next_clean_up_) {
-    std::erase_if(clients_, [](const auto& one) { return one.second.expired(); });
+    std::erase_if(clients_, [](const auto& one) { return one.second.use_count() == 1; });
     next_clean_up_ = 2 * clients_.size() + 16;
   }
-  std::weak_ptr<Budget>& known = clients_[client];
-  std::shared_ptr<Budget> budget = known.lock();
-  if (budget == nullptr) known = budget = std::make_shared<Budget>(of_client_, names_, all_, 1, leaves_room_);
+  std::shared_ptr<Budget>& budget = clients_[client];
+  if (budget == nullptr) budget = std::make_shared<Budget>(of_client_, names_, all_, 1, leaves_room_);
   return budget;
 }
 

@@ -129,7 +129,8 @@ class ClientBudgets final {
   ClientBudgets(const std::shared_ptr<Budget>& all, Budget::Names names)
       : ClientBudgets(all, all->capacity() / 2, std::move(names), /*leaves_room=*/true) {}
 
-  // The budget of a client, which exists while a caller has a pointer to it.
+  // The budget of a client. It stays until a later call finds that no caller has a pointer to it, so that a client of
+  // one call after the other does not make it anew each time.
   std::shared_ptr<Budget> Of(const std::string& client);
   const std::shared_ptr<Budget>& all() const { return all_; }
 
@@ -139,8 +140,8 @@ class ClientBudgets final {
   const Budget::Names names_;
   const bool leaves_room_;
   Mutex mutex_;
-  std::map<std::string, std::weak_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);
-  size_t next_clean_up_ ABSL_GUARDED_BY(mutex_) = 16;  // the number of clients at which those without a budget leave
+  std::map<std::string, std::shared_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);
+  size_t next_clean_up_ ABSL_GUARDED_BY(mutex_) = 16;  // the number of clients at which those without a caller leave
 };
 
 }  // namespace longshort

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
@@ -59,7 +61,7 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
                                           absl::Span<const NamedText> documents) {
   const models::ClassifierInfo& info = model.info;
   const int64_t max = info.max_document_tokens;
-  std::vector<DocumentBeginning> read;
+  absl::InlinedVector<DocumentBeginning, 2> read;
   for (const NamedText& named : documents) {
     // The last id of a sequence is kept, so ids are read to their end.
     const bool to_end = info.joins_pairs && named.input.kind == TextInput::Kind::kIds;
@@ -68,7 +70,7 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
     if (to_end) LS_RETURN_IF_ERROR(CheckFirst(model, document.ids.front(), names.Of(named.path)));
     read.push_back(std::move(document));
   }
-  std::vector<int64_t> limits(read.size(), max);  // of each document's ids
+  std::array<int64_t, 2> limits = {max, max};  // of each document's ids
   if (info.joins_pairs && read.size() == 2) {
     const std::string name = absl::StrCat(names.Of(documents[0].path), " and ", names.Of(documents[1].path));
     const int64_t tokens = read[0].tokens + read[1].tokens;
@@ -110,7 +112,7 @@ class ClassifierScorer : public TextScorer {
           takes_pairs_ ? " is unset; it must be set, because the model takes two documents"
                        : absl::StrCat(" is set; it must be unset, because the model ", no_pairs_because())));
     }
-    std::vector<NamedText> documents = {{.input = first, .path = FirstOf(index)}};
+    absl::InlinedVector<NamedText, 2> documents = {{.input = first, .path = FirstOf(index)}};
     if (second.has_value()) documents.push_back({.input = *second, .path = SecondOf(index)});
     return ReadDocuments(*model_, truncate_, names_, documents);
   }

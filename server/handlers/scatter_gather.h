@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
@@ -73,7 +73,7 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
     if (first < count) {
       const MutexLock lock(mutex_);
       left_ = count - first;
-      for (int64_t i = first; i < count; ++i) waiting_.push_back(i);
+      for (int64_t i = count - 1; i >= first; --i) waiting_.push_back(i);
       submit_ = submit;
       run_later_ = std::move(run_later);
     }
@@ -101,8 +101,8 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
     {
       const MutexLock lock(mutex_);
       if (waiting_.empty()) return;
-      position.index = waiting_.front();
-      waiting_.pop_front();
+      position.index = waiting_.back();
+      waiting_.pop_back();
       ++running_;
       ++left_;  // the submission: the call does not end before it has returned
       submit = submit_;
@@ -113,7 +113,7 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
       const MutexLock lock(mutex_);
       --running_;
       waits = absl::IsResourceExhausted(status) && running_ > 0 && status_.ok();
-      if (waits) waiting_.push_front(position.index);
+      if (waits) waiting_.push_back(position.index);
     }
     if (status.ok() || waits) {
       Ended(1, absl::OkStatus());
@@ -148,9 +148,9 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
   Mutex mutex_;
   Result result_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  int64_t left_ ABSL_GUARDED_BY(mutex_) = 0;     // parts that have not ended
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // of them, those that do not wait
-  std::deque<int64_t> waiting_ ABSL_GUARDED_BY(mutex_);
+  int64_t left_ ABSL_GUARDED_BY(mutex_) = 0;              // parts that have not ended
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;           // of them, those that do not wait
+  std::vector<int64_t> waiting_ ABSL_GUARDED_BY(mutex_);  // parts to submit; the last one is the next
   Submit submit_ ABSL_GUARDED_BY(mutex_);
   RunLater run_later_;  // set before parts run
 };

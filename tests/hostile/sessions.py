@@ -23,7 +23,7 @@ def exports(calls: int) -> Client:
 
     async def client(target: Target) -> None:
         name = f"talk-{next(numbers)}"
-        prompt = field(2, text("the same words " * 200)) + field(3, 1)
+        prompt = field(2, text("the same words " * 100)) + field(3, 1)
         async with target.by_grpc() as first:
             await first.begin(target.call_headers(GENERATE), LANGUAGE + prompt + field(11, field(1, name)))
             await first.until(lambda: first.open == 0)
