@@ -137,6 +137,7 @@ class Emulator final {
   void Prepare();
   void RunBlock();
   bool RunTurns(int first, int count);
+  Fiber& NextFiber();
   void Wait(State state);
   // The kernel has the fault in failure_: this thread stops.
   void GiveUp();
@@ -155,6 +156,7 @@ class Emulator final {
   const KernelCall* call_ = nullptr;
   EmulatedThread* now_ = nullptr;
   int count_ = 0, at_barrier_ = 0, ended_ = 0;
+  int turn_ = 0, end_of_turns_ = 0;  // in turns_
   std::string failure_;
   char launch_ = 0, end_ = 0, barrier_[2] = {};  // addresses for the thread sanitizer
 };
@@ -264,15 +266,23 @@ void Emulator::RunBlock() {
 // Runs each of these threads that can run, to its next meeting. Returns false if none can, or after a fault.
 bool Emulator::RunTurns(int first, int count) {
   if (options_.order == ThreadOrder::kShuffled) std::shuffle(turns_.begin(), turns_.end(), random_);
-  bool moved = false;
-  for (int i = first; i < first + count && failure_.empty(); ++i) {
-    EmulatedThread& thread = *threads_[turns_[i]];
+  turn_ = first;
+  end_of_turns_ = first + count;
+  Fiber& next = NextFiber();
+  if (&next == &home_) return false;
+  Fiber::Switch(home_, next);
+  return failure_.empty();
+}
+
+// The next thread whose turn it is becomes the current one. Behind the last, and after a fault, it is home's turn.
+Fiber& Emulator::NextFiber() {
+  while (turn_ < end_of_turns_ && failure_.empty()) {
+    EmulatedThread& thread = *threads_[turns_[turn_++]];
     if (thread.state != State::kRuns) continue;
-    moved = true;
     now_ = &thread;
-    Fiber::Switch(home_, thread.fiber);
+    return thread.fiber;
   }
-  return moved && failure_.empty();
+  return home_;
 }
 
 void Emulator::Enter() {
@@ -285,7 +295,7 @@ void Emulator::Enter() {
   thread.state = State::kEnded;
   ++self.ended_;
   if (self.at_barrier_ > 0 && self.at_barrier_ + self.ended_ == self.count_) self.EndBlockBarrier();
-  Fiber::Switch(thread.fiber, self.home_, /*from_ends=*/true);
+  Fiber::Switch(thread.fiber, self.NextFiber(), /*from_ends=*/true);
   __builtin_unreachable();
 }
 
@@ -297,7 +307,7 @@ void Emulator::GiveUp() {
 void Emulator::Wait(State state) {
   EmulatedThread& self = *now_;
   self.state = state;
-  Fiber::Switch(self.fiber, home_);
+  Fiber::Switch(self.fiber, NextFiber());
 }
 
 const LaneBytes* Emulator::Meet(Meeting meeting, const LaneBytes& mine) {
