@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import functools
 import json
 import os
 import pathlib
 import pickle
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -82,12 +84,18 @@ def _save_safetensors(path: Path, state: Mapping[str, NDArray[Any]]) -> Path:
 
 
 @pytest.fixture
-def expected(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, NDArray[Any]]:
+def expected(request: pytest.FixtureRequest) -> dict[str, NDArray[Any]]:
     """What the family's plain state dict is converted to."""
-    family = _family(request.param)
-    out = tmp_path / "expected"
-    assert convert(_save(tmp_path / "plain.pt", family.state), *family.options, "--out", out) == 0
-    return _stored(out)
+    return _converted(request.param)
+
+
+@functools.cache
+def _converted(name: str) -> dict[str, NDArray[Any]]:
+    family = _family(name)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "expected"
+        assert convert(_save(Path(folder) / "plain.pt", family.state), *family.options, "--out", out) == 0
+        return _stored(out)
 
 
 def _assert_converted(path: Path, name: str, expected: Mapping[str, NDArray[Any]], *options: object) -> None:

@@ -50,25 +50,25 @@ def _is_zip(path: Path) -> bool:
 
 
 def _read_zip(path: Path) -> Any:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.namelist()
-        pickled = [name for name in members if name.endswith("/data.pkl")]
-        if any(name.endswith("/constants.pkl") for name in members):
-            raise ConvertError(f"{path}: is a TorchScript program, not a checkpoint; save its state_dict() instead")
-        if len(pickled) != 1:
-            raise ConvertError(f"{path}: contains {len(pickled)} pickles named data.pkl, not 1")
-        root = pickled[0].removesuffix("data.pkl")
-        _check_byte_order(archive, f"{root}byteorder", path)
+    archive = zipfile.ZipFile(path)  # stays open for the storages, which hold it
+    members = archive.namelist()
+    pickled = [name for name in members if name.endswith("/data.pkl")]
+    if any(name.endswith("/constants.pkl") for name in members):
+        raise ConvertError(f"{path}: is a TorchScript program, not a checkpoint; save its state_dict() instead")
+    if len(pickled) != 1:
+        raise ConvertError(f"{path}: contains {len(pickled)} pickles named data.pkl, not 1")
+    root = pickled[0].removesuffix("data.pkl")
+    _check_byte_order(archive, f"{root}byteorder", path)
 
-        def storage(pid: tuple[Any, ...]) -> Storage | Placeholder:
-            type_, key, elements = _reference(pid)
-            if type_ is None:
-                return placeholder_type("torch.storage")()
-            size = elements * type_.size_bytes
-            member = f"{root}data/{key}"
-            return Storage(member, type_, elements, lambda: _read_storage(path, member, size))
+    def storage(pid: tuple[Any, ...]) -> Storage | Placeholder:
+        type_, key, elements = _reference(pid)
+        if type_ is None:
+            return placeholder_type("torch.storage")()
+        size = elements * type_.size_bytes
+        member = f"{root}data/{key}"
+        return Storage(member, type_, elements, lambda: _read_storage(archive, member, size))
 
-        return load(_read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES), storage)
+    return load(_read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES), storage)
 
 
 class _LegacyFile:
@@ -154,11 +154,10 @@ def _check_byte_order(archive: zipfile.ZipFile, member: str, path: Path) -> None
         raise ConvertError(f"{path}: numbers are stored in byte order {order!r}, not little")
 
 
-def _read_storage(path: Path, member: str, size_bytes: int) -> bytes:
-    with zipfile.ZipFile(path) as archive:
-        stored = _read_member(archive, member, size_bytes)
+def _read_storage(archive: zipfile.ZipFile, member: str, size_bytes: int) -> bytes:
+    stored = _read_member(archive, member, size_bytes)
     if len(stored) != size_bytes:
-        raise ConvertError(f"{path}: {member} has {len(stored)} bytes, not {size_bytes}")
+        raise ConvertError(f"{archive.filename}: {member} has {len(stored)} bytes, not {size_bytes}")
     return stored
 
 
