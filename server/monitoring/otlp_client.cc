@@ -4,6 +4,7 @@
 #include <utility>
 // clang-format on
 
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,7 +18,6 @@
 #include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <array>
 #include <chrono>
 #include <exception>
 #include <system_error>
@@ -154,7 +154,7 @@ class OtlpClient::Link final {
   struct Connection {
     Connection(asio::io_context& context, asio::ssl::context& tls) : stream(context, tls) {}
     asio::ssl::stream<tcp::socket> stream;  // without TLS only its socket is used
-    std::string received = {};                // and not yet parsed
+    std::string received = {};              // and not yet parsed
   };
 
   // The destructor waits for a name that is being resolved, which may take minutes and cannot be cancelled. So it runs
