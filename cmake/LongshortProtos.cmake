@@ -9,10 +9,18 @@ function(longshort_protos name)
   if(ARG_STUBS)
     _longshort_generated(${name}_stubs .grpc.pb
       "--grpc_out=${ARG_OUTPUT};--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
-    set_target_properties(${name}_stubs PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0)
     target_link_libraries(${name}_stubs PUBLIC ${name} gRPC::grpc++)
   endif()
 endfunction()
+
+# Each generated file of messages defines these two statics, so a unity build renames them.
+set(_rename_statics [[
+#define LONGSHORT_JOIN_(a, b) a##b
+#define LONGSHORT_JOIN(a, b) LONGSHORT_JOIN_(a, b)
+#undef schemas
+#define schemas LONGSHORT_JOIN(schemas_, LONGSHORT_PROTO)
+#undef file_default_instances
+#define file_default_instances LONGSHORT_JOIN(file_default_instances_, LONGSHORT_PROTO)]])
 
 # A library of the files that protoc writes with these arguments for the caller's ARG_STEMS. Sets _sources.
 macro(_longshort_generated name ending arguments)
@@ -30,6 +38,8 @@ macro(_longshort_generated name ending arguments)
   endforeach()
   add_custom_target(${name}_files DEPENDS ${_sources})
   add_library(${name} STATIC ${_sources})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0
+    UNITY_BUILD_UNIQUE_ID LONGSHORT_PROTO UNITY_BUILD_CODE_BEFORE_INCLUDE "${_rename_statics}")
   target_include_directories(${name} SYSTEM PUBLIC ${ARG_OUTPUT})
   target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
   if(TARGET longshort_grpc_headers)

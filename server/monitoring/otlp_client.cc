@@ -4,20 +4,20 @@
 #include <utility>
 // clang-format on
 
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/message.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <exception>
 #include <system_error>
@@ -26,6 +26,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/inflate.h"
 #include "base/mutex.h"
@@ -45,13 +46,13 @@ using asio::ip::tcp;
 
 // A collector's answer is short.
 constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 20;
+constexpr size_t kReadBytes = size_t{4} << 10;
 constexpr char kProtobuf[] = "application/x-protobuf";
 constexpr int kLevel = 6;  // of gzip: zlib's default
 constexpr int kGrpcPort = 4317;
 constexpr char kGrpcHint[] =
     "; port 4317 is usually for OTLP over gRPC: the server needs the one for HTTP, usually 4318";
 
-using Request = http::request<http::string_body>;
 using Answer = http::response<http::string_body>;
 
 // Why the collector refused: the message of a google.rpc.Status, or nothing.
@@ -61,21 +62,28 @@ std::string MessageIn(const Answer& answer) {
   return status.message();
 }
 
-absl::StatusOr<Request> MakeRequest(const TracingOptions& options, const std::string& body) {
-  Request request(http::verb::post, options.path, 11);
-  for (const auto& [key, value] : options.headers) request.set(key, value);
-  request.set(http::field::host, options.endpoint);
-  request.set(http::field::user_agent, absl::StrCat("longshort-server/", std::string(kVersion)));
-  request.set(http::field::content_type, kProtobuf);
+absl::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+// The bytes of an HTTP request.
+absl::StatusOr<std::string> MakeRequest(const TracingOptions& options, const std::string& body) {
+  http::fields fields;
+  for (const auto& [key, value] : options.headers) fields.set(key, value);
+  fields.set(http::field::host, options.endpoint);
+  fields.set(http::field::user_agent, absl::StrCat("longshort-server/", std::string(kVersion)));
+  fields.set(http::field::content_type, kProtobuf);
+  std::optional<std::string> packed;
   if (options.gzip) {
-    std::optional<std::string> packed = Gzip(body, kLevel);
+    packed = Gzip(body, kLevel);
     if (!packed.has_value()) return absl::ResourceExhaustedError("zlib has no memory for the spans");
-    request.body() = *std::move(packed);
-    request.set(http::field::content_encoding, "gzip");
-  } else {
-    request.body() = body;
+    fields.set(http::field::content_encoding, "gzip");
   }
-  request.prepare_payload();
+  const std::string& sent = packed.has_value() ? *packed : body;
+  fields.set(http::field::content_length, absl::StrCat(sent.size()));
+  std::string request = absl::StrCat("POST ", options.path, " HTTP/1.1\r\n");
+  for (const auto& field : fields) {
+    absl::StrAppend(&request, View(field.name_string()), ": ", View(field.value()), "\r\n");
+  }
+  absl::StrAppend(&request, "\r\n", sent);
   return request;
 }
 
@@ -107,7 +115,7 @@ class OtlpClient::Link final {
   }
 
   // One attempt. nullopt if the connection failed, for the reason in `broken`.
-  std::optional<OtlpAnswer> TryOnce(const Request& request, absl::Time end) {
+  std::optional<OtlpAnswer> TryOnce(const std::string& request, absl::Time end) {
     {
       const MutexLock lock(mutex_);
       if (is_cancelled_) return OtlpAnswer{.status = absl::CancelledError("the server stops")};
@@ -146,7 +154,7 @@ class OtlpClient::Link final {
   struct Connection {
     Connection(asio::io_context& context, asio::ssl::context& tls) : stream(context, tls) {}
     asio::ssl::stream<tcp::socket> stream;  // without TLS only its socket is used
-    boost::beast::flat_buffer received = {};
+    std::string received = {};              // and not yet parsed
   };
 
   // The destructor waits for a name that is being resolved, which may take minutes and cannot be cancelled. So it runs
@@ -178,24 +186,53 @@ class OtlpClient::Link final {
     co_await connection_->stream.async_handshake(asio::ssl::stream_base::client, use_awaitable);
   }
 
-  template <typename Stream>
-  awaitable<Answer> Ask(Stream& stream, const Request& request) {
-    co_await http::async_write(stream, request, use_awaitable);
+  awaitable<void> Write(const std::string& bytes) {
+    if (uses_tls_) {
+      co_await asio::async_write(connection_->stream, asio::buffer(bytes), use_awaitable);
+    } else {
+      co_await asio::async_write(connection_->stream.next_layer(), asio::buffer(bytes), use_awaitable);
+    }
+  }
+
+  // Waits for bytes, and appends what is there to what was received.
+  awaitable<void> Read(boost::system::error_code& error) {
+    std::array<char, kReadBytes> bytes;
+    const auto buffer = asio::buffer(bytes);
+    auto into_error = asio::redirect_error(use_awaitable, error);
+    size_t count = 0;
+    if (uses_tls_) {
+      count = co_await connection_->stream.async_read_some(buffer, into_error);
+    } else {
+      count = co_await connection_->stream.next_layer().async_read_some(buffer, into_error);
+    }
+    connection_->received.append(bytes.data(), count);
+  }
+
+  // Beast's own reads and writes cost seconds of compilation for each kind of stream; its parser alone does not.
+  awaitable<Answer> Ask(const std::string& request) {
+    co_await Write(request);
     http::response_parser<http::string_body> parser;
     parser.body_limit(kMaxAnswerBytes);
-    co_await http::async_read(stream, connection_->received, parser, use_awaitable);
+    parser.eager(true);
+    while (!parser.is_done()) {
+      boost::system::error_code error;
+      co_await Read(error);
+      if (error == asio::error::eof && parser.got_some()) {
+        error = {};
+        parser.put_eof(error);
+      } else if (!error) {
+        connection_->received.erase(0, parser.put(asio::buffer(connection_->received), error));
+        if (error == http::error::need_more) error = {};
+      }
+      if (error) throw boost::system::system_error(error);
+    }
     co_return parser.release();
   }
 
   // Throws boost::system::system_error if the connection fails. `request` outlives the coroutine.
-  awaitable<OtlpAnswer> Exchange(const Request& request) {
+  awaitable<OtlpAnswer> Exchange(const std::string& request) {
     if (connection_ == nullptr) co_await Connect();
-    Answer answer;
-    if (uses_tls_) {
-      answer = co_await Ask(connection_->stream, request);
-    } else {
-      answer = co_await Ask(connection_->stream.next_layer(), request);
-    }
+    const Answer answer = co_await Ask(request);
     if (!answer.keep_alive()) connection_ = nullptr;
     const int status = answer.result_int();
     if (status >= 200 && status < 300) co_return OtlpAnswer{.body = answer.body()};
@@ -237,7 +274,7 @@ OtlpClient::OtlpClient(const TracingOptions& options, std::unique_ptr<Link> link
 OtlpClient::~OtlpClient() = default;
 
 OtlpAnswer OtlpClient::Send(const std::string& body, absl::Time end) {
-  const absl::StatusOr<Request> request = MakeRequest(options_, body);
+  const absl::StatusOr<std::string> request = MakeRequest(options_, body);
   if (!request.ok()) return {.status = request.status()};
   // An idle connection may have been closed by the collector: one that was used before is not the last attempt.
   const bool was_connected = link_->is_connected();
