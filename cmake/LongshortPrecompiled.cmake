@@ -25,7 +25,8 @@ function(_longshort_precompiled name)
 endfunction()
 
 set(_torch_headers <ATen/Functions.h> <ATen/TensorOperators.h>)
-set(_grpc_headers <grpcpp/grpcpp.h> <google/protobuf/map.h> <google/protobuf/generated_message_reflection.h>)
+set(_grpc_headers
+  <grpcpp/grpcpp.h> <google/protobuf/map.h> <google/protobuf/generated_message_reflection.h> <nlohmann/json.hpp>)
 set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
 _longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
