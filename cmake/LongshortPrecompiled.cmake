@@ -25,7 +25,8 @@ function(_longshort_precompiled name)
 endfunction()
 
 set(_torch_headers <ATen/Functions.h> <ATen/TensorOperators.h>)
-set(_grpc_headers <grpcpp/grpcpp.h> <google/protobuf/map.h> <google/protobuf/generated_message_reflection.h>)
+set(_grpc_headers
+  <grpcpp/grpcpp.h> <google/protobuf/map.h> <google/protobuf/generated_message_reflection.h> <nlohmann/json.hpp>)
 set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
 _longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
@@ -43,10 +44,6 @@ if(LONGSHORT_TORCH)
     OPTIONS ${LONGSHORT_TORCH_TEST_OPTIONS} ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_grpc_headers
     HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++ OPTIONS ${LONGSHORT_EDGE_OPTIONS})
-  # Only in a release are calls compiled with other options than the rest.
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    _longshort_precompiled(longshort_grpc_call_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
-  endif()
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
     DEPENDS gRPC::grpc++ GTest::gmock
@@ -65,11 +62,7 @@ function(longshort_use_precompiled name)
   elseif(TARGET longshort_grpc_headers AND
     (LONGSHORT_AT_THE_EDGE OR ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server|longshort_clients"))
     string(APPEND _set _grpc)
-    if(LONGSHORT_IN_EACH_CALL AND TARGET longshort_grpc_call_headers)
-      string(APPEND _set _call)
-    else()
-      target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
-    endif()
+    target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
   endif()
   if("GTest::gmock" IN_LIST ARGN)
     string(APPEND _set _test)

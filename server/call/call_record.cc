@@ -277,12 +277,12 @@ void CallRecord::AddToStatistics(absl::StatusCode code, absl::Time now) const {
 LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const {
   LogFields fields;
   fields.reserve(kMaxFields);
-  fields.insert(fields.end(), {{"id", engine_context_.id},
-                               {"rpc", std::string(names_.rpc())},
-                               {"model", model_},
-                               {"version", version_},
-                               {"code", absl::StatusCodeToString(code)},
-                               {"seconds", absl::ToDoubleSeconds(duration)}});
+  fields.emplace_back("id", engine_context_.id);
+  fields.emplace_back("rpc", std::string(names_.rpc()));
+  fields.emplace_back("model", model_);
+  fields.emplace_back("version", version_);
+  fields.emplace_back("code", absl::StatusCodeToString(code));
+  fields.emplace_back("seconds", absl::ToDoubleSeconds(duration));
   if (const Identity* identity = caller_.identity(); identity != nullptr) {
     fields.emplace_back("identity", identity->name());
   }
@@ -290,17 +290,17 @@ LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code
   if (!status.ok()) fields.emplace_back("peer", peer_);
   trace_.AppendTo(fields);
   if (items_ > 0) {
-    fields.insert(fields.end(), {{"items", items_},
-                                 {"prompt_tokens", prompt_tokens_},
-                                 {"preparation_seconds", absl::ToDoubleSeconds(item_timings_.preparation)},
-                                 {"queue_seconds", absl::ToDoubleSeconds(item_timings_.queue)},
-                                 {"run_seconds", absl::ToDoubleSeconds(item_timings_.run)}});
+    fields.emplace_back("items", items_);
+    fields.emplace_back("prompt_tokens", prompt_tokens_);
+    fields.emplace_back("preparation_seconds", absl::ToDoubleSeconds(item_timings_.preparation));
+    fields.emplace_back("queue_seconds", absl::ToDoubleSeconds(item_timings_.queue));
+    fields.emplace_back("run_seconds", absl::ToDoubleSeconds(item_timings_.run));
   } else if (prompt_tokens_ > 0) {
-    fields.insert(fields.end(), {{"prompt_tokens", prompt_tokens_},
-                                 {"generated_tokens", generated_tokens_},
-                                 {"queue_seconds", absl::ToDoubleSeconds(timings_.queue)},
-                                 {"prefill_seconds", absl::ToDoubleSeconds(timings_.prefill)},
-                                 {"decode_seconds", absl::ToDoubleSeconds(timings_.decode)}});
+    fields.emplace_back("prompt_tokens", prompt_tokens_);
+    fields.emplace_back("generated_tokens", generated_tokens_);
+    fields.emplace_back("queue_seconds", absl::ToDoubleSeconds(timings_.queue));
+    fields.emplace_back("prefill_seconds", absl::ToDoubleSeconds(timings_.prefill));
+    fields.emplace_back("decode_seconds", absl::ToDoubleSeconds(timings_.decode));
   }
   if (!status.ok()) fields.emplace_back("error", std::string(status.message()));
   return fields;

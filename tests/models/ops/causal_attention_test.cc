@@ -3,7 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "ATen/ATen.h"
+#include "ATen/Context.h"
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 
 namespace longshort::models::causal_attention_test {
