@@ -44,6 +44,10 @@ if(LONGSHORT_TORCH)
     OPTIONS ${LONGSHORT_TORCH_TEST_OPTIONS} ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_grpc_headers
     HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++ OPTIONS ${LONGSHORT_EDGE_OPTIONS})
+  # Only in a release are calls compiled with other options than the rest.
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    _longshort_precompiled(longshort_grpc_call_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
+  endif()
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
     DEPENDS gRPC::grpc++ GTest::gmock
@@ -62,7 +66,11 @@ function(longshort_use_precompiled name)
   elseif(TARGET longshort_grpc_headers AND
     (LONGSHORT_AT_THE_EDGE OR ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server|longshort_clients"))
     string(APPEND _set _grpc)
-    target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
+    if(LONGSHORT_IN_EACH_CALL AND TARGET longshort_grpc_call_headers)
+      string(APPEND _set _call)
+    else()
+      target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
+    endif()
   endif()
   if("GTest::gmock" IN_LIST ARGN)
     string(APPEND _set _test)

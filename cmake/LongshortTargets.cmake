@@ -7,7 +7,8 @@ set(LONGSHORT_TEST_OPTIONS -O0 $<$<CONFIG:RelWithDebInfo>:-fno-sanitize=undefine
 set(LONGSHORT_TORCH_TEST_OPTIONS ${LONGSHORT_TEST_OPTIONS} $<$<CONFIG:Release>:-O1>)
 # The protocols, the clients, generated messages and what only loads models are compiled with -O1 for a short build
 # (tests/build_cost measures it), and with inlining of small functions, which -O1 lacks, for short calls. The engines, the
-# kernels keep -O3. With -O1, GCC 12 takes the empty functions of std::function for uninitialized.
+# kernels and what each call by gRPC runs through (LONGSHORT_IN_EACH_CALL) keep -O3. With -O1, GCC 12 takes the empty functions
+# of std::function for uninitialized.
 set(LONGSHORT_EDGE_OPTIONS
   $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Release>:-findirect-inlining>
   $<$<CONFIG:Release>:-fstrict-aliasing> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
@@ -72,7 +73,6 @@ function(longshort_program name)
   cmake_parse_arguments(ARG "" "INSTALL" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
-  _longshort_unity(${name} 0)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   if(ARG_INSTALL)
     file(RELATIVE_PATH _libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/longshort)
