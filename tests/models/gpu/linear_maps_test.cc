@@ -19,11 +19,14 @@
 
 namespace longshort::models::cuda::linear_maps_test {
 
+enum Operand { kRows = 1, kWeight = 2, kBias = 4, kAddend = 8, kOutput = 16, kAll = 31 };
+
 struct Problem {
   int64_t count = 1;
   int width = 24, outputs = 8;
-  int gap = 0;  // elements between rows
-  bool has_bias = true, has_addend = false;
+  int gap = 0;          // elements between rows, and before the bias
+  int with_gap = kAll;  // operands that have the gap; the others have none
+  bool has_bias = true, has_addend = false, in_place = false;
   RowActivation activation = RowActivation::kNone;
 };
 
@@ -41,29 +44,34 @@ class LinearMapsTest : public ::testing::Test {
   // Runs the problem in tiles of both sizes, whose bits must be equal, and compares it.
   void Check(const Problem& problem) {
     SCOPED_TRACE(absl::StrCat(problem.count, " rows of ", problem.width, ", ", problem.outputs, " outputs, gap ",
-                              problem.gap, ", bias ", problem.has_bias, ", addend ", problem.has_addend,
-                              ", activation ", static_cast<int>(problem.activation)));
-    const auto rows = Random(problem.count, problem.width, problem.gap);
-    const auto weight = Random(problem.outputs, problem.width, problem.gap, 0.3f);
-    const auto bias = Random(1, problem.outputs, 0), addend = Random(problem.count, problem.outputs, problem.gap);
+                              problem.gap, " of ", problem.with_gap, ", bias ", problem.has_bias, ", addend ",
+                              problem.has_addend, problem.in_place ? " in place" : "", ", activation ",
+                              static_cast<int>(problem.activation)));
+    const auto gap = [&](Operand operand) { return (problem.with_gap & operand) != 0 ? problem.gap : 0; };
+    const auto rows = Random(problem.count, problem.width, gap(kRows));
+    const auto weight = Random(problem.outputs, problem.width, gap(kWeight), 0.3f);
+    const auto bias = Random(1, gap(kBias) + problem.outputs, 0);
+    const float* const biases = bias.Row(0) + gap(kBias);
+    const auto addend = Random(problem.count, problem.outputs, gap(kAddend));
     std::vector<float> got[2];
     for (const bool is_large : {false, true}) {
-      // In place of the addend, if there is one.
       TestRows<Element> output = addend;
-      if (!problem.has_addend) {
-        output = TestRows<Element>(arrays_, problem.outputs, problem.outputs + problem.gap);
+      if (!problem.in_place) {
+        output = TestRows<Element>(arrays_, problem.outputs, problem.outputs + gap(kOutput));
         output.AddNothing(problem.count);
       }
       const Rows to = output.Put();
+      const Element* const bias_elements = static_cast<const Element*>(bias.on_device().data) + gap(kBias);
+      const Rows added = problem.in_place ? to : addend.on_device();
       arrays_.Launch(LinearMapCall({.element = kTypeOf<Element>,
                                     .count = problem.count,
                                     .width = problem.width,
                                     .outputs = problem.outputs,
                                     .rows = rows.on_device(),
                                     .weight = weight.on_device(),
-                                    .bias = problem.has_bias ? bias.on_device().data : nullptr,
+                                    .bias = problem.has_bias ? bias_elements : nullptr,
                                     .activation = problem.activation,
-                                    .addend = problem.has_addend ? to : Rows{},
+                                    .addend = problem.has_addend ? added : Rows{},
                                     .output = to},
                                    is_large ? 128 : 64));
       got[is_large] = output.Get();
@@ -71,7 +79,7 @@ class LinearMapsTest : public ::testing::Test {
     EXPECT_EQ(got[0], got[1]);
     for (int64_t i = 0; i < problem.count; ++i) {
       for (int o = 0; o < problem.outputs; ++o) {
-        double sum = problem.has_bias ? bias.Row(0)[o] : 0, magnitude = std::abs(sum);
+        double sum = problem.has_bias ? biases[o] : 0, magnitude = std::abs(sum);
         for (int c = 0; c < problem.width; ++c) {
           sum += double{weight.Row(o)[c]} * rows.Row(i)[c];
           magnitude += std::abs(double{weight.Row(o)[c]} * rows.Row(i)[c]);
@@ -112,13 +120,19 @@ TYPED_TEST(LinearMapsTest, HaveEachPartOrNot) {
   for (const RowActivation activation : {RowActivation::kGelu, RowActivation::kRelu, RowActivation::kNone}) {
     for (const bool has_bias : {false, true}) {
       for (const bool has_addend : {false, true}) {
-        for (const int gap : {0, 1}) {
-          this->Check(
-              {.count = 9, .gap = gap, .has_bias = has_bias, .has_addend = has_addend, .activation = activation});
-        }
+        this->Check({.count = 9, .has_bias = has_bias, .has_addend = has_addend, .activation = activation});
       }
     }
   }
+  for (const int gap : {0, 1}) this->Check({.count = 9, .gap = gap, .has_addend = true, .in_place = true});
+}
+
+// Operands that cannot be read in pieces of 16 bytes.
+TYPED_TEST(LinearMapsTest, HaveOperandsOfAnyAlignment) {
+  for (const Operand operand : {kRows, kWeight, kBias, kAddend, kOutput}) {
+    this->Check({.count = 9, .gap = 1, .with_gap = operand, .has_addend = true});
+  }
+  for (const int outputs : {1, 8, 70}) this->Check({.count = 3, .outputs = outputs, .has_addend = true});
 }
 
 TYPED_TEST(LinearMapsTest, InEveryOrderOfThreads) {
