@@ -100,9 +100,9 @@ int64_t TextLayer::MultiplyAdds(const DocumentCounts& batch, bool has_cls, bool 
 HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden, ItemAttention& attention) const {
   if (norms_after) return hidden;
   const bool norms_all = hidden.cls_rows == 0 || normalized_cls;
-  return {.all = norms_all ? attention.Norm(norm1, hidden.all)
-                           : attention.NormBehind(hidden.cls(), norm1, hidden.tokens()),
-          .cls_rows = hidden.cls_rows};
+  return {
+      .all = norms_all ? attention.Norm(norm1, hidden.all) : attention.NormBehind(hidden.cls(), norm1, hidden.tokens()),
+      .cls_rows = hidden.cls_rows};
 }
 
 TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_keys, ItemAttention& attention) const {

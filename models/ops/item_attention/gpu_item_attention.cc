@@ -404,13 +404,13 @@ at::Tensor KernelAttention::Mapped(const Linear& map, const at::Tensor& inputs, 
 
 void KernelAttention::NormTo(const at::Tensor& normed, const LayerNorm& norm, const at::Tensor& rows) const {
   const at::Tensor input = MatrixOf(rows);
-  device_.Launch(cuda::ManyNormsCall(
-      {.element = ElementOf(input),
-       .count = input.size(0),
-       .width = static_cast<int>(input.size(1)),
-       .epsilon = static_cast<float>(norm.epsilon),
-       .kinds = 1,
-       .each = {{.input = RowsOf(input), .norm = WeightsOf(norm), .output = RowsOf(normed)}}}));
+  device_.Launch(
+      cuda::ManyNormsCall({.element = ElementOf(input),
+                           .count = input.size(0),
+                           .width = static_cast<int>(input.size(1)),
+                           .epsilon = static_cast<float>(norm.epsilon),
+                           .kinds = 1,
+                           .each = {{.input = RowsOf(input), .norm = WeightsOf(norm), .output = RowsOf(normed)}}}));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 

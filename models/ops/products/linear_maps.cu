@@ -130,8 +130,7 @@ void MapRows(LS_ARGUMENTS LinearMap map) {
     for (int pair = 0; pair < kOutputTiles / 2; ++pair) {
       const int output = first_output + output_of_warp + 16 * pair + 4 * quad;
       const float(&before)[4] = products[m][2 * pair], (&behind)[4] = products[m][2 * pair + 1];
-      const SomeFloats<4> sums = {
-          {before[2 * half], before[2 * half + 1], behind[2 * half], behind[2 * half + 1]}};
+      const SomeFloats<4> sums = {{before[2 * half], before[2 * half + 1], behind[2 * half], behind[2 * half + 1]}};
       Finish<Element>(map, row, output, sums, whole_pieces);
     }
   }

@@ -37,14 +37,13 @@ class ManyNormsTest : public ::testing::Test {
     for (std::vector<float>& some : weights) some = RandomElements<float>(random, width);
     const NormWeights norms[2] = {{arrays_.Put(weights[0]), arrays_.Put(weights[1])},
                                   {arrays_.Put(weights[2]), arrays_.Put(weights[3])}};
-    arrays_.Launch(
-        ManyNormsCall({.element = kTypeOf<Element>,
-                       .count = kCount,
-                       .width = width,
-                       .epsilon = kEpsilon,
-                       .kinds = 2,
-                       .each = {{.input = inputs[0].Put(), .norm = norms[0], .output = outputs[0].Put()},
-                                {.input = inputs[1].Put(), .norm = norms[1], .output = outputs[1].Put()}}}));
+    arrays_.Launch(ManyNormsCall({.element = kTypeOf<Element>,
+                                  .count = kCount,
+                                  .width = width,
+                                  .epsilon = kEpsilon,
+                                  .kinds = 2,
+                                  .each = {{.input = inputs[0].Put(), .norm = norms[0], .output = outputs[0].Put()},
+                                           {.input = inputs[1].Put(), .norm = norms[1], .output = outputs[1].Put()}}}));
     for (int kind = 0; kind < 2; ++kind) {
       const std::vector<float> normed = outputs[kind].Get();
       for (int64_t row = 0; row < kCount; ++row) {
