@@ -96,13 +96,13 @@ class Maker final {
 
 }  // namespace
 
-RowSum CvtBlock::operator()(RowSum tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                            ItemAttention& item_attention) const {
+at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                                ItemAttention& item_attention) const {
   const at::Tensor normed = item_attention.Norm(norm1, tokens);
-  RowSum middle =
-      item_attention.Add(attention.output, attention.Attended(normed, grid, statistics, item_attention), tokens.rows);
-  const at::Tensor inner = feed_forward.in.Gelu(item_attention.Norm(norm2, middle));
-  return item_attention.Add(feed_forward.out, inner, middle.rows);
+  const at::Tensor middle =
+      item_attention.Add(attention.output, attention.Attended(normed, grid, statistics, item_attention), tokens);
+  const at::Tensor inner = item_attention.Gelu(feed_forward.in, item_attention.Norm(norm2, middle));
+  return item_attention.Add(feed_forward.out, inner, middle);
 }
 
 at::Tensor CvtEmbedding::operator()(const at::Tensor& image) const {
@@ -114,9 +114,9 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
                                       ItemAttention& item_attention) const {
   const at::Tensor embedded = embedding(image);
   const TokenGrid grid = GridOf(embedded);
-  RowSum tokens = {ToTokens(embedded)};
-  for (const CvtBlock& block : blocks) tokens = block(std::move(tokens), grid, statistics, item_attention);
-  return ToImage(tokens.Finish(), grid);
+  at::Tensor tokens = ToTokens(embedded);
+  for (const CvtBlock& block : blocks) tokens = block(tokens, grid, statistics, item_attention);
+  return ToImage(tokens, grid);
 }
 
 at::Tensor CvtNetwork::Features(const at::Tensor& images, BatchStatistics* statistics,

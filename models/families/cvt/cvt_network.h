@@ -22,8 +22,8 @@ struct CvtBlock {
   FeedForward feed_forward;
 
   // tokens [batch, height * width, d] -> the same shape.
-  RowSum operator()(RowSum tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                    ItemAttention& item_attention) const;
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                        ItemAttention& item_attention) const;
 };
 
 // Cuts an image into overlapping patches, one token each.

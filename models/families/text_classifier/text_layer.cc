@@ -18,7 +18,6 @@ RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows, ItemAttenti
 }  // namespace
 
 void HiddenRows::Join() {
-  Finish();
   if (first_cls.defined()) all = at::cat({first_cls, all});
   first_cls.reset();
 }
@@ -34,8 +33,7 @@ HiddenRows TextLayer::operator()(HiddenRows hidden, int64_t documents, ItemAtten
   const bool norms_cls = has_cls && (cls_sees_keys || !dynamic_projection.defined());
   const RowKeyValues shared_cls = norms_cls ? Normed(shared_norm, rows.cls, attention) : rows.cls;
   const auto finished = [&](const at::Tensor& before, const at::Tensor& attended) -> HiddenRows {
-    const RowSum sum = Finish(before, attended, attention);
-    return {.all = sum.rows, .cls_rows = hidden.cls_rows, .addend = sum.addend};
+    return {.all = Finish(before, attended, attention), .cls_rows = hidden.cls_rows};
   };
   if (only_keys) {  // no output of a token is read
     const at::Tensor attended = at::empty(rows.cls_queries.sizes(), rows.cls_queries.options());
@@ -99,24 +97,15 @@ int64_t TextLayer::MultiplyAdds(const DocumentCounts& batch, bool has_cls, bool 
          finished * (output.multiply_adds() + feed_forward.in.multiply_adds() + feed_forward.out.multiply_adds());
 }
 
-HiddenRows TextLayer::AttentionInput(HiddenRows& hidden, ItemAttention& attention) const {
-  if (norms_after) hidden.Finish();
+HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden, ItemAttention& attention) const {
   if (norms_after) return hidden;
-  HiddenRows input{.all = {}, .cls_rows = hidden.cls_rows};
-  if (hidden.cls_rows == 0 || normalized_cls) {
-    RowSum sum = {hidden.all, hidden.addend};
-    input.all = attention.Norm(norm1, sum);
-    hidden.all = sum.rows;
-  } else {
-    if (!hidden.first_cls.defined()) hidden.Finish();
-    RowSum tokens = {hidden.tokens(), hidden.addend};
-    input.all = attention.NormBehind(hidden.cls(), norm1, tokens);
-  }
-  hidden.addend.reset();
-  return input;
+  const bool norms_all = hidden.cls_rows == 0 || normalized_cls;
+  return {
+      .all = norms_all ? attention.Norm(norm1, hidden.all) : attention.NormBehind(hidden.cls(), norm1, hidden.tokens()),
+      .cls_rows = hidden.cls_rows};
 }
 
-TextLayer::Projections TextLayer::Project(HiddenRows& hidden, bool only_keys, ItemAttention& attention) const {
+TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_keys, ItemAttention& attention) const {
   const HiddenRows input = AttentionInput(hidden, attention);
   const at::Tensor all = joined.defined() && !only_keys ? joined(input.all) : at::Tensor();
   int64_t read = 0;  // channels of `all`
@@ -180,26 +169,27 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValu
                              cls);
 }
 
-RowSum TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const {
+at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const {
   Dropout* const dropout = attention.dropout();
   if (dropout != nullptr && dropout->drops_rows()) {
     const auto feed = [&](const at::Tensor& from) {
       return Dropped(dropout, feed_forward.out(Dropped(dropout, feed_forward.in.Gelu(from))));
     };
     const at::Tensor sum = rows + Dropped(dropout, output(attended));
-    if (!norms_after) return {sum + feed(norm2(sum))};
+    if (!norms_after) return sum + feed(norm2(sum));
     const at::Tensor middle = norm1(sum);
-    return {norm2(middle + feed(middle))};
+    return norm2(middle + feed(middle));
   }
   if (CanRunHalves(rows, output, feed_forward.in)) {
     const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward.in, feed_forward.out,
                                           /*normed_residual=*/norms_after}(rows, attended);
-    return {norms_after ? norm2(sum) : sum};
+    return norms_after ? norm2(sum) : sum;
   }
-  RowSum sum = attention.Add(output, attended, rows);
+  const at::Tensor sum = attention.Add(output, attended, rows);
   const at::Tensor normed = attention.Norm(norms_after ? norm1 : norm2, sum);
-  RowSum fed = attention.Add(feed_forward.out, feed_forward.in.Gelu(normed), norms_after ? normed : sum.rows);
-  return norms_after ? RowSum{attention.Norm(norm2, fed)} : fed;
+  const at::Tensor fed =
+      attention.Add(feed_forward.out, attention.Gelu(feed_forward.in, normed), norms_after ? normed : sum);
+  return norms_after ? attention.Norm(norm2, fed) : fed;
 }
 
 }  // namespace longshort::models

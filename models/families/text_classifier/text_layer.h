@@ -17,16 +17,10 @@ namespace longshort::models {
 struct HiddenRows {
   at::Tensor all;             // [cls_rows + rows, D]
   int64_t cls_rows = 0;       // 0: there are no CLS rows
-  at::Tensor addend = {};     // to be added to `all`, as RowSum's
   at::Tensor first_cls = {};  // [cls_rows, D]: the CLS rows of their first layer, which are not in `all`
 
   at::Tensor cls() const { return first_cls.defined() ? first_cls : all.narrow(0, 0, cls_rows); }
   at::Tensor tokens() const { return first_cls.defined() ? all : all.narrow(0, cls_rows, all.size(0) - cls_rows); }
-  // Adds the addend.
-  void Finish() {
-    if (addend.defined()) all = all.add(addend);
-    addend.reset();
-  }
   // Puts all rows in one matrix.
   void Join();
 };
@@ -66,11 +60,10 @@ struct TextLayer {
     RowKeyValues cls;        // the same, before shared_norm; undefined without CLS
   };
 
-  // Finishes the hidden rows.
-  HiddenRows AttentionInput(HiddenRows& hidden, ItemAttention& attention) const;
+  HiddenRows AttentionInput(const HiddenRows& hidden, ItemAttention& attention) const;
   // In two ways: the reference, and for training (models/ops/layer_halves/layer_halves.h).
   //   only_keys  no query of a token is read
-  Projections Project(HiddenRows& hidden, bool only_keys, ItemAttention& attention) const;
+  Projections Project(const HiddenRows& hidden, bool only_keys, ItemAttention& attention) const;
   Projections ProjectFused(const HiddenRows& hidden) const;
   // The keys and values that all tokens see in addition to their windows: [documents, m, D], CLS first.
   //   logits  of the dynamic projection
@@ -79,7 +72,7 @@ struct TextLayer {
   //           without CLS
   RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
-  RowSum Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const;
+  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, ItemAttention& attention) const;
 };
 
 // --- layers for serving on CPUs, by the fused kernels of models/ops/document_layer/document_layer.h ---

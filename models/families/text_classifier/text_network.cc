@@ -143,8 +143,8 @@ HiddenRows TextNetwork::Embed(const DocumentTokens& documents, ItemAttention& at
     ids = at::cat({documents.cls_ids, ids});
     positions = at::cat({at::zeros_like(documents.cls_ids), positions + 1});
   }
-  RowSum rows = {attention.Embed(word_embeddings, ids, position_embeddings, positions)};
-  return {embedding_norm.gain.defined() ? attention.Norm(embedding_norm, rows) : rows.rows,
+  const at::Tensor rows = attention.Embed(word_embeddings, ids, position_embeddings, positions);
+  return {embedding_norm.gain.defined() ? attention.Norm(embedding_norm, rows) : rows,
           cls_is_token ? documents.documents : 0};
 }
 
@@ -154,12 +154,7 @@ HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& a
   hidden = documents.packed != nullptr && CanFuse(layers, *documents.packed)
                ? Fused(hidden, *documents.packed, cls_only)
                : LayerByLayer(std::move(hidden), documents.documents, attention, cls_only);
-  if (norm.gain.defined()) {
-    RowSum sum = {hidden.all, hidden.addend};
-    hidden.all = attention.Norm(norm, sum);
-    hidden.addend.reset();
-  }
-  hidden.Finish();
+  if (norm.gain.defined()) hidden.all = attention.Norm(norm, hidden.all);
   return hidden;
 }
 

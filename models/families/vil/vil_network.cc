@@ -107,18 +107,18 @@ at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& col
 
 }  // namespace
 
-RowSum VilPair::operator()(RowSum tokens, ItemAttention& item_attention) const {
+at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention& item_attention) const {
   const at::Tensor normed = item_attention.Norm(attention_norm, tokens);
   const auto* const sparse = std::get_if<VilSparseAttention>(&attention);
-  RowSum middle;
+  at::Tensor middle;
   if (sparse != nullptr) {
-    middle = item_attention.Add(sparse->output, sparse->Attended(normed, item_attention), tokens.rows);
+    middle = item_attention.Add(sparse->output, sparse->Attended(normed, item_attention), tokens);
   } else {
     const auto& full = std::get<VilFullAttention>(attention);
-    middle = item_attention.Add(full.output, full.Attended(normed), tokens.rows);
+    middle = item_attention.Add(full.output, full.Attended(normed), tokens);
   }
-  const at::Tensor inner = feed_forward.in.Gelu(item_attention.Norm(feed_forward_norm, middle));
-  return item_attention.Add(feed_forward.out, inner, middle.rows);
+  const at::Tensor inner = item_attention.Gelu(feed_forward.in, item_attention.Norm(feed_forward_norm, middle));
+  return item_attention.Add(feed_forward.out, inner, middle);
 }
 
 void VilPair::MoveBy(TensorMove& move) {
@@ -127,7 +127,7 @@ void VilPair::MoveBy(TensorMove& move) {
   feed_forward.MoveBy(move);
 }
 
-RowSum VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_attention) const {
+at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_attention) const {
   const at::Tensor convolved = at::conv2d(image, patch_weight, patch_bias, {patch_size, patch_size});
   at::Tensor tokens = convolved.flatten(2).transpose(1, 2);
   if (embedding_norm.gain.defined()) tokens = embedding_norm(tokens);
@@ -136,9 +136,8 @@ RowSum VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_
     const at::Tensor placed = global_positions.defined() ? global_tokens + global_positions : global_tokens;
     tokens = at::cat({placed.expand({image.size(0), -1, -1}), tokens}, 1);
   }
-  RowSum sum = {tokens};
-  for (const VilPair& pair : pairs) sum = pair(std::move(sum), item_attention);
-  return sum;
+  for (const VilPair& pair : pairs) tokens = pair(tokens, item_attention);
+  return tokens;
 }
 
 at::Tensor VilStageNetwork::Image(const at::Tensor& tokens) const {
@@ -151,14 +150,12 @@ void VilStageNetwork::MoveBy(TensorMove& move) {
 }
 
 at::Tensor VilNetwork::Features(const at::Tensor& images, ItemAttention& item_attention) const {
-  RowSum tokens = stages.front()(images.to(stages.front().patch_weight.scalar_type()), item_attention);
+  at::Tensor tokens = stages.front()(images.to(stages.front().patch_weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
-    tokens = stages[index](stages[index - 1].Image(tokens.Finish()), item_attention);
+    tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
   if (pools_all_tokens) return item_attention.Norm(norm, tokens).mean(1);
-  const auto of_cls = [](const at::Tensor& all) { return all.defined() ? all.select(1, 0) : all; };
-  RowSum cls = {of_cls(tokens.rows), of_cls(tokens.addend)};
-  return item_attention.Norm(norm, cls);
+  return item_attention.Norm(norm, tokens.select(1, 0));
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {

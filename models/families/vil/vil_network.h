@@ -25,7 +25,7 @@ struct VilPair {
   FeedForward feed_forward;
 
   // tokens [batch, g + patches, d] -> the same shape.
-  RowSum operator()(RowSum tokens, ItemAttention& item_attention) const;
+  at::Tensor operator()(const at::Tensor& tokens, ItemAttention& item_attention) const;
 
   void MoveBy(TensorMove& move);
 };
@@ -46,7 +46,7 @@ struct VilStageNetwork {
 
   // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels at the right and at the bottom that do
   // not fill a patch are ignored.
-  RowSum operator()(const at::Tensor& image, ItemAttention& item_attention) const;
+  at::Tensor operator()(const at::Tensor& image, ItemAttention& item_attention) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
 

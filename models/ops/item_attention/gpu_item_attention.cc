@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "ATen/Functions.h"
 #include "base/status_macros.h"
@@ -14,8 +15,9 @@
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
+#include "models/ops/products/linear_maps.h"
+#include "models/ops/rows/many_norms.h"
 #include "models/ops/rows/rows.h"
-#include "models/ops/rows/sum_norms.h"
 #include "models/ops/rows/token_embeddings.h"
 
 namespace longshort::models {
@@ -99,9 +101,14 @@ class KernelAttention final : public GpuItemAttention {
   at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
   at::Tensor Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
                    const at::Tensor& positions) override;
-  RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override;
-  at::Tensor Norm(const LayerNorm& norm, RowSum& sum) override;
-  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) override;
+  at::Tensor Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override {
+    return Mapped(map, inputs, cuda::RowActivation::kNone, MatrixOf(rows));
+  }
+  at::Tensor Gelu(const Linear& map, const at::Tensor& inputs) override {
+    return Mapped(map, inputs, cuda::RowActivation::kGelu, /*addend=*/{});
+  }
+  at::Tensor Norm(const LayerNorm& norm, const at::Tensor& rows) override;
+  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, const at::Tensor& rows) override;
   RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) override;
 
  private:
@@ -151,8 +158,10 @@ class KernelAttention final : public GpuItemAttention {
             .max_rows = rows.size(1),
             .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
   }
-  // Writes the norm of a sum, and finishes it.
-  void NormTo(const at::Tensor& normed, const LayerNorm& norm, RowSum& sum) const;
+  // Returns activation(map(inputs)) + addend; without an addend if it is undefined.
+  at::Tensor Mapped(const Linear& map, const at::Tensor& inputs, cuda::RowActivation activation,
+                    const at::Tensor& addend) const;
+  void NormTo(const at::Tensor& normed, const LayerNorm& norm, const at::Tensor& rows) const;
   // For partial results.
   at::Tensor Workspace(at::IntArrayRef shape) const { return at::empty(shape, device_.Options(at::kFloat)); }
 
@@ -373,40 +382,49 @@ at::Tensor KernelAttention::Embed(const at::Tensor& table, const at::Tensor& ids
   return rows;
 }
 
-RowSum KernelAttention::Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) {
-  at::Tensor product = map(inputs);
-  return rows.defined() ? RowSum{rows, std::move(product)} : RowSum{std::move(product)};
-}
-
-void KernelAttention::NormTo(const at::Tensor& normed, const LayerNorm& norm, RowSum& sum) const {
-  const at::Tensor input = MatrixOf(sum.rows), addend = sum.addend.defined() ? MatrixOf(sum.addend) : at::Tensor();
-  const at::Tensor finished = addend.defined() ? at::empty(input.sizes(), input.options()) : at::Tensor();
-  const auto rows_of = [](const at::Tensor& rows) { return rows.defined() ? RowsOf(rows) : cuda::Rows{}; };
-  device_.Launch(cuda::SumNormsCall({.element = ElementOf(input),
-                                     .count = input.size(0),
-                                     .width = static_cast<int>(input.size(1)),
-                                     .epsilon = static_cast<float>(norm.epsilon),
-                                     .kinds = 1,
-                                     .each = {{.input = RowsOf(input),
-                                               .addend = rows_of(addend),
-                                               .sum = rows_of(finished),
-                                               .norm = WeightsOf(norm),
-                                               .output = RowsOf(normed)}}}));
+at::Tensor KernelAttention::Mapped(const Linear& map, const at::Tensor& inputs, cuda::RowActivation activation,
+                                   const at::Tensor& addend) const {
+  const at::Tensor from = MatrixOf(inputs);
+  std::vector<int64_t> sizes = inputs.sizes().vec();
+  sizes.back() = map.outputs();
+  const at::Tensor output = at::empty(sizes, inputs.options());
+  device_.Launch(cuda::LinearMapCall({.element = ElementOf(from),
+                                      .count = from.size(0),
+                                      .width = static_cast<int>(map.inputs()),
+                                      .outputs = static_cast<int>(map.outputs()),
+                                      .rows = RowsOf(from),
+                                      .weight = RowsOf(map.weight),
+                                      .bias = map.bias.defined() ? map.bias.const_data_ptr() : nullptr,
+                                      .activation = activation,
+                                      .addend = addend.defined() ? RowsOf(addend) : cuda::Rows{},
+                                      .output = RowsOf(output.flatten(0, -2))}));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
-  if (finished.defined()) sum = {finished.view(sum.rows.sizes())};
+  return output;
 }
 
-at::Tensor KernelAttention::Norm(const LayerNorm& norm, RowSum& sum) {
-  const at::Tensor normed = at::empty(sum.rows.sizes(), sum.rows.options());
-  NormTo(normed.flatten(0, -2), norm, sum);
+void KernelAttention::NormTo(const at::Tensor& normed, const LayerNorm& norm, const at::Tensor& rows) const {
+  const at::Tensor input = MatrixOf(rows);
+  device_.Launch(
+      cuda::ManyNormsCall({.element = ElementOf(input),
+                           .count = input.size(0),
+                           .width = static_cast<int>(input.size(1)),
+                           .epsilon = static_cast<float>(norm.epsilon),
+                           .kinds = 1,
+                           .each = {{.input = RowsOf(input), .norm = WeightsOf(norm), .output = RowsOf(normed)}}}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+at::Tensor KernelAttention::Norm(const LayerNorm& norm, const at::Tensor& rows) {
+  const at::Tensor normed = at::empty(rows.sizes(), rows.options());
+  NormTo(normed.flatten(0, -2), norm, rows);
   return normed;
 }
 
-at::Tensor KernelAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) {
-  const int64_t count = others.size(0), rows = sum.rows.size(0);
-  const at::Tensor all = at::empty({count + rows, sum.rows.size(1)}, sum.rows.options());
-  all.narrow(0, 0, count).copy_(others);
-  NormTo(all.narrow(0, count, rows), norm, sum);
+at::Tensor KernelAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, const at::Tensor& rows) {
+  const int64_t before = others.size(0), count = rows.size(0);
+  const at::Tensor all = at::empty({before + count, rows.size(1)}, rows.options());
+  all.narrow(0, 0, before).copy_(others);
+  NormTo(all.narrow(0, before, count), norm, rows);
   return all;
 }
 
@@ -416,19 +434,15 @@ RowKeyValues KernelAttention::NormBoth(const LayerNorm& key_norm, const LayerNor
   const RowKeyValues normed = {.keys = at::empty(rows.keys.sizes(), rows.keys.options()),
                                .values = at::empty(rows.values.sizes(), rows.values.options())};
   const auto kind = [](const at::Tensor& input, const LayerNorm& norm, const at::Tensor& output) {
-    return cuda::SumNorm{.input = RowsOf(input),
-                         .addend = {},
-                         .sum = {},
-                         .norm = WeightsOf(norm),
-                         .output = RowsOf(output.flatten(0, -2))};
+    return cuda::RowNorm{.input = RowsOf(input), .norm = WeightsOf(norm), .output = RowsOf(output.flatten(0, -2))};
   };
   device_.Launch(
-      cuda::SumNormsCall({.element = ElementOf(keys),
-                          .count = keys.size(0),
-                          .width = static_cast<int>(keys.size(1)),
-                          .epsilon = static_cast<float>(key_norm.epsilon),
-                          .kinds = 2,
-                          .each = {kind(keys, key_norm, normed.keys), kind(values, value_norm, normed.values)}}));
+      cuda::ManyNormsCall({.element = ElementOf(keys),
+                           .count = keys.size(0),
+                           .width = static_cast<int>(keys.size(1)),
+                           .epsilon = static_cast<float>(key_norm.epsilon),
+                           .kinds = 2,
+                           .each = {kind(keys, key_norm, normed.keys), kind(values, value_norm, normed.values)}}));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return normed;
 }

@@ -79,14 +79,16 @@ at::Tensor ItemAttention::Embed(const at::Tensor& table, const at::Tensor& ids, 
   return at::embedding(table, ids).add_(at::embedding(position_table, positions));
 }
 
-RowSum ItemAttention::Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) {
-  return {map(inputs, rows)};
+at::Tensor ItemAttention::Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) {
+  return map(inputs, rows);
 }
 
-at::Tensor ItemAttention::Norm(const LayerNorm& norm, RowSum& sum) { return norm(sum.Finish()); }
+at::Tensor ItemAttention::Gelu(const Linear& map, const at::Tensor& inputs) { return map.Gelu(inputs); }
 
-at::Tensor ItemAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) {
-  return at::cat({others, norm(sum.Finish())});
+at::Tensor ItemAttention::Norm(const LayerNorm& norm, const at::Tensor& rows) { return norm(rows); }
+
+at::Tensor ItemAttention::NormBehind(const at::Tensor& others, const LayerNorm& norm, const at::Tensor& rows) {
+  return at::cat({others, norm(rows)});
 }
 
 RowKeyValues ItemAttention::NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) {

@@ -27,19 +27,6 @@ struct RowKeyValues {
   at::Tensor values;
 };
 
-// A sum of rows, [..., d], that a later norm may finish: on GPUs, the norm's kernel adds the addend.
-struct RowSum {
-  at::Tensor rows;
-  at::Tensor addend = {};  // undefined: none
-
-  // Returns the sum.
-  const at::Tensor& Finish() {
-    if (addend.defined()) rows = rows.add(addend);
-    addend.reset();
-    return rows;
-  }
-};
-
 // Attention of all rows to the rows of their items that they see, and to vectors that all rows of an item see.
 struct RowsToAttend {
   int64_t heads = 0;
@@ -113,17 +100,18 @@ class ItemAttention {
   // Returns the sums of each item's rows, divided by `length`: [items, d].
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
 
-  // Operations beside attention, by LibTorch and the kernels for CPUs. On GPUs each is one kernel, besides products.
+  // Operations beside attention, by LibTorch and the kernels for CPUs. On GPUs each is one kernel.
 
   // Returns table[ids] + position_table[positions], [rows, d].
   virtual at::Tensor Embed(const at::Tensor& table, const at::Tensor& ids, const at::Tensor& position_table,
                            const at::Tensor& positions);
-  // Returns rows + map(inputs); `rows` may be undefined: none.
-  virtual RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows);
-  // Finishes the sum, and returns its norm.
-  virtual at::Tensor Norm(const LayerNorm& norm, RowSum& sum);
-  // The same behind other rows: [others + rows, d].
-  virtual at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum);
+  // Returns rows + map(inputs).
+  virtual at::Tensor Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows);
+  // Returns gelu(map(inputs)), by erf.
+  virtual at::Tensor Gelu(const Linear& map, const at::Tensor& inputs);
+  virtual at::Tensor Norm(const LayerNorm& norm, const at::Tensor& rows);
+  // The norms of `rows` behind other rows: [others + rows, d].
+  virtual at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, const at::Tensor& rows);
   // Norms with the same epsilon.
   virtual RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows);
   // The dropout of a step of training, for the layers; null: none.

@@ -45,24 +45,34 @@ LS_DEVICE SplitFloat Split(uint32_t bits) {
   return split;
 }
 
+// A word of an operand, as products take it: two elements of two bytes, or a float32.
+template <typename Element>
+LS_DEVICE auto FactorOf(uint32_t bits) {
+  if constexpr (sizeof(Element) == 2) {
+    return bits;
+  } else {
+    return Split(bits);
+  }
+}
+template <typename Element>
+using Factor = decltype(FactorOf<Element>(0));
+
 // d += a b, one step of the summed index: 16 elements of two bytes, 8 of float32.
+LS_DEVICE void MultiplyFactors(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  MultiplyMatrices(d, a, b0, b1);
+}
+LS_DEVICE void MultiplyFactors(float (&d)[4], const SplitFloat (&a)[4], const SplitFloat& b0, const SplitFloat& b1) {
+  const uint32_t large[4] = {a[0].large, a[1].large, a[2].large, a[3].large};
+  const uint32_t small[4] = {a[0].small, a[1].small, a[2].small, a[3].small};
+  MultiplyTf32Matrices(d, small, b0.large, b1.large);
+  MultiplyTf32Matrices(d, large, b0.small, b1.small);
+  MultiplyTf32Matrices(d, large, b0.large, b1.large);
+}
 template <typename Element>
 LS_DEVICE void MultiplyStep(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (sizeof(Element) == 2) {
-    MultiplyMatrices(d, a, b0, b1);
-  } else {
-    uint32_t large[4], small[4];
-    LS_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const SplitFloat split = Split(a[i]);
-      large[i] = split.large;
-      small[i] = split.small;
-    }
-    const SplitFloat first = Split(b0), second = Split(b1);
-    MultiplyTf32Matrices(d, small, first.large, second.large);
-    MultiplyTf32Matrices(d, large, first.small, second.small);
-    MultiplyTf32Matrices(d, large, first.large, second.large);
-  }
+  const Factor<Element> factors[4] = {FactorOf<Element>(a[0]), FactorOf<Element>(a[1]), FactorOf<Element>(a[2]),
+                                      FactorOf<Element>(a[3])};
+  MultiplyFactors(d, factors, FactorOf<Element>(b0), FactorOf<Element>(b1));
 }
 
 // d[16 rows][8 columns] += rows . columns over one piece: lane (g, q) has piece q of rows g and g+8, and of column g.

@@ -68,19 +68,24 @@ class CountedAttention final : public ItemAttention {
     Count({ids, positions, rows, rows}, {rows});  // as many elements of both tables
     return rows;
   }
-  RowSum Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override {
-    return attention_.Add(map, inputs, rows);
+  at::Tensor Add(const Linear& map, const at::Tensor& inputs, const at::Tensor& rows) override {
+    at::Tensor sum = attention_.Add(map, inputs, rows);
+    Count({inputs, map.weight, map.bias, rows}, {sum});
+    return sum;
   }
-  at::Tensor Norm(const LayerNorm& norm, RowSum& sum) override {
-    const RowSum before = sum;
-    at::Tensor normed = attention_.Norm(norm, sum);
-    CountNorm(before, normed);
+  at::Tensor Gelu(const Linear& map, const at::Tensor& inputs) override {
+    at::Tensor activated = attention_.Gelu(map, inputs);
+    Count({inputs, map.weight, map.bias}, {activated});
+    return activated;
+  }
+  at::Tensor Norm(const LayerNorm& norm, const at::Tensor& rows) override {
+    at::Tensor normed = attention_.Norm(norm, rows);
+    Count({rows}, {normed});
     return normed;
   }
-  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, RowSum& sum) override {
-    const RowSum before = sum;
-    at::Tensor all = attention_.NormBehind(others, norm, sum);
-    CountNorm(before, all.narrow(0, others.size(0), sum.rows.size(0)));
+  at::Tensor NormBehind(const at::Tensor& others, const LayerNorm& norm, const at::Tensor& rows) override {
+    at::Tensor all = attention_.NormBehind(others, norm, rows);
+    Count({rows}, {all.narrow(0, others.size(0), rows.size(0))});
     return all;
   }
   RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) override {
@@ -90,14 +95,6 @@ class CountedAttention final : public ItemAttention {
   }
 
  private:
-  // A sum is written, too.
-  void CountNorm(const RowSum& sum, const at::Tensor& normed) {
-    if (sum.addend.defined()) {
-      Count({sum.rows, sum.addend}, {sum.rows, normed});
-    } else {
-      Count({sum.rows}, {normed});
-    }
-  }
   static int64_t BytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
   void Count(const std::vector<at::Tensor>& read, const std::vector<at::Tensor>& written) {
     Node& node = recorder_.nodes().back();

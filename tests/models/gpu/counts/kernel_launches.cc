@@ -12,9 +12,10 @@
 #include "models/ops/grid_attention/grid_attention_kernels.h"
 #include "models/ops/landmarks/landmarks_kernels.h"
 #include "models/ops/pixels/pixels_kernels.h"
+#include "models/ops/products/linear_maps.h"
 #include "models/ops/products/row_products.h"
+#include "models/ops/rows/many_norms.h"
 #include "models/ops/rows/rows.h"
-#include "models/ops/rows/sum_norms.h"
 #include "models/ops/rows/token_embeddings.h"
 #include "tests/models/gpu/counts/counts.h"
 
@@ -81,7 +82,7 @@ void AddOfRows(int channels, Launches& launches) {
   const cuda::Rows& some = channels == 4 ? rows : misaligned;
   launches.Add(cuda::EmbedRowsCall({.count = 1, .width = kWidth, .output = some}), instance);
   launches.Add(cuda::NormRowsCall({.input = some, .count = 1, .width = kWidth, .output = some}), instance);
-  launches.Add(cuda::SumNormsCall({.count = 1, .width = kWidth, .kinds = 1, .each = {{.input = some}}}), instance);
+  launches.Add(cuda::ManyNormsCall({.count = 1, .width = kWidth, .kinds = 1, .each = {{.input = some}}}), instance);
   launches.Add(cuda::EmbedTokensCall({.count = 1, .width = kWidth, .output = some}), instance);
   launches.Add(cuda::ActivateRowsCall({.rows = some, .count = 1, .width = kWidth}), instance);
   launches.Add(cuda::GatherRowsCall({.input = some, .count = 1, .width = kWidth, .output = some}), instance);
@@ -117,6 +118,12 @@ std::vector<std::string> LinesOfLaunches() {
     AddOfTypeAndWidth(cuda::ElementType::kFloat, width, absl::StrCat("float, ", width), launches);
     AddOfTypeAndWidth(cuda::ElementType::kBFloat16, width, absl::StrCat("BFloat16, ", width), launches);
     AddOfWidth(width, launches);
+  }
+  for (const int side : {64, 128}) {
+    for (const cuda::ElementType element : {cuda::ElementType::kFloat, cuda::ElementType::kBFloat16}) {
+      launches.Add(cuda::LinearMapCall({.element = element, .count = 1, .width = kWidth, .outputs = 1}, side),
+                   absl::StrCat(element == cuda::ElementType::kFloat ? "float, " : "BFloat16, ", side));
+    }
   }
   AddOfRows(1, launches);
   AddOfRows(4, launches);

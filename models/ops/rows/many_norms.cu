@@ -1,9 +1,9 @@
-// Sums and norms: one warp per row, which it keeps in shared memory, [warps][width] float32. Each lane accesses its own
+// Norms: one warp per row, which it keeps in shared memory, [warps][width] float32. Each lane accesses its own
 // elements only.
 #include "models/device/device.h"
 #include "models/ops/rows/kernel_choice.h"
+#include "models/ops/rows/many_norms.h"
 #include "models/ops/rows/row_access.h"
-#include "models/ops/rows/sum_norms.h"
 
 namespace longshort::models::cuda {
 namespace {
@@ -13,8 +13,8 @@ constexpr int kRows = kThreads / kWarpThreads;
 
 template <int n>
 LS_KERNEL(kThreads)
-void NormSums(LS_ARGUMENTS SumNorms arguments) {
-  const SumNorm& norm = arguments.each[Block().y];
+void NormMany(LS_ARGUMENTS ManyNorms arguments) {
+  const RowNorm& norm = arguments.each[Block().y];
   const int64_t row = int64_t{Block().x} * kRows + Warp();
   if (row >= arguments.count) return;
   const ElementType type = arguments.element;
@@ -23,13 +23,7 @@ void NormSums(LS_ARGUMENTS SumNorms arguments) {
 
   float sum = 0;
   for (int c = first; c < width; c += step) {
-    SomeFloats<n> some = LoadRow<n>(type, norm.input.data, row * norm.input.stride + c);
-    if (norm.addend.data != nullptr) {
-      const SomeFloats<n> added = LoadRow<n>(type, norm.addend.data, row * norm.addend.stride + c);
-      LS_UNROLL
-      for (int i = 0; i < n; ++i) some.value[i] = Add(some.value[i], added.value[i]);
-    }
-    if (norm.sum.data != nullptr) StoreRow<n>(type, norm.sum.data, row * norm.sum.stride + c, some);
+    const SomeFloats<n> some = LoadRow<n>(type, norm.input.data, row * norm.input.stride + c);
     LS_UNROLL
     for (int i = 0; i < n; ++i) {
       floats[c + i] = some.value[i];
@@ -59,23 +53,22 @@ void NormSums(LS_ARGUMENTS SumNorms arguments) {
 }
 
 template <int n>
-KernelCall CallOf(const SumNorms& arguments) {
+KernelCall CallOf(const ManyNorms& arguments) {
   LaunchShape shape;
   shape.grid.x = BlocksFor(arguments.count, kRows);
   shape.grid.y = static_cast<unsigned>(arguments.kinds);
   shape.threads = kThreads;
   shape.shared_bytes = kRows * arguments.width * sizeof(float);
-  return MakeCall<NormSums<n>>("NormSums", shape, arguments);
+  return MakeCall<NormMany<n>>("NormMany", shape, arguments);
 }
 
 }  // namespace
 
-KernelCall SumNormsCall(const SumNorms& arguments) {
+KernelCall ManyNormsCall(const ManyNorms& arguments) {
   bool aligned = arguments.width % 4 == 0;
   for (int i = 0; i < arguments.kinds; ++i) {
-    const SumNorm& norm = arguments.each[i];
-    aligned = aligned && IsAligned(norm.input) && IsAligned(norm.addend) && IsAligned(norm.sum) &&
-              IsAligned(norm.norm) && IsAligned(norm.output);
+    const RowNorm& norm = arguments.each[i];
+    aligned = aligned && IsAligned(norm.input) && IsAligned(norm.norm) && IsAligned(norm.output);
   }
   return aligned ? CallOf<4>(arguments) : CallOf<1>(arguments);
 }
