@@ -53,7 +53,7 @@ def drawing(curves: dict[str, dict[int, float]], axes: Axes, published: dict[str
         parts.append(line(place(0, accuracy), place(axes.steps, accuracy), 'stroke="#ddd"'))
         y = float(place(0, accuracy).split(",")[1])
         parts.append(text(LEFT - 8, y + 4, f"{accuracy:.1f}", 'text-anchor="end"'))
-    for step in range(0, axes.steps + 1, axes.steps // 5):
+    for step in range(0, axes.steps + 1, max(1, axes.steps // 5)):
         x = float(place(step, 0).split(",")[0])
         parts.append(text(x, BOTTOM + 18, f"{step:,}", 'text-anchor="middle"'))
     for name, accuracy in published.items():
