@@ -231,8 +231,8 @@ def test_a_curve_has_each_evaluation_once_and_names_the_last_and_the_best(tmp_pa
     evaluations = [(250, 0.2), (500, 0.3), (500, 0.35), (750, 0.31)]  # a continued run evaluates step 500 again
     lines = [f"step {step}: held-out accuracy {value:.4f} (1 of 2), loss 1.0 nats" for step, value in evaluations]
     # Steps 250 and 750 are equally accurate, and the loss decides.
-    validation = [(250, 0.4), (500, 0.3), (750, 0.4)]
-    lines += [f"step {step}: validation accuracy {value} (1 of 2), loss 0.{step} nats" for step, value in validation]
+    chosen = [(250, 0.4, 0.9), (500, 0.3, 0.5), (750, 0.4, 0.6)]
+    lines += [f"step {step}: validation accuracy {value} (1 of 2), loss {loss} nats" for step, value, loss in chosen]
     (tmp_path / "8_32_seed_2.log").write_text("\n".join(["resuming after step 499", *lines]))
     (tmp_path / "16_2_seed_1.log").write_text("begun\n")
     picture = tmp_path / "curve.svg"
@@ -240,7 +240,7 @@ def test_a_curve_has_each_evaluation_once_and_names_the_last_and_the_best(tmp_pa
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "w 8, r 32, seed 2: last 0.3100 at step 750; best on the test 0.3500 at step 500; "
-        "best by validation 0.2000 at step 250\n"
+        "best by validation 0.3100 at step 750\n"
     )
     (points,) = re.findall(r'<polyline points="([^"]*)"', picture.read_text())
     xs, ys = zip(*(map(float, point.split(",")) for point in points.split()), strict=True)
