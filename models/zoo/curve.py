@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the accuracy at the last and at the best evaluation of runs of a classifier's recipe, and draws their curves.
+"""Prints accuracies on the test of runs of a classifier's recipe, and draws their curves.
 
-The best evaluation is chosen on the examples that it is measured on, so its accuracy is too high. Only the last
-step's is a fair figure. Needs only Python.
+They are those of the last step, of the best evaluation on the validation part if there is one, and of the best
+evaluation on the test. The figure of the last one is too high, because the test itself chose it. Needs only Python.
 """
 
 import argparse
@@ -11,14 +11,15 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-EVALUATION = re.compile(r"step (\d+): held-out accuracy ([\d.]+) \(\d+ of \d+\)")
+EVALUATION = re.compile(r"step (\d+): (held-out|validation) accuracy ([\d.]+) \(\d+ of \d+\).* loss ([\d.]+)")
 WIDTH, HEIGHT, LEFT, BOTTOM = 700, 400, 60, 350
 COLOURS = ("#1f6fb4", "#d1622b", "#2f8f4e", "#8a4fa3", "#7a6a58", "#b03a5b")
 
 
-def read_curve(log: Path) -> dict[int, float]:
-    """Accuracy by step. A step that a continued run computed again counts once."""
-    return {int(step): float(accuracy) for step, accuracy in EVALUATION.findall(log.read_text())}
+def read_curve(log: Path, part: str) -> dict[int, tuple[float, float]]:
+    """Accuracy and negative loss by step. A step that a continued run computed again counts once."""
+    found = EVALUATION.findall(log.read_text())
+    return {int(step): (float(accuracy), -float(loss)) for step, name, accuracy, loss in found if name == part}
 
 
 class Axes(NamedTuple):
@@ -52,7 +53,7 @@ def drawing(curves: dict[str, dict[int, float]], axes: Axes, published: dict[str
         parts.append(line(place(0, accuracy), place(axes.steps, accuracy), 'stroke="#ddd"'))
         y = float(place(0, accuracy).split(",")[1])
         parts.append(text(LEFT - 8, y + 4, f"{accuracy:.1f}", 'text-anchor="end"'))
-    for step in range(0, axes.steps + 1, axes.steps // 5):
+    for step in range(0, axes.steps + 1, max(1, axes.steps // 5)):
         x = float(place(step, 0).split(",")[0])
         parts.append(text(x, BOTTOM + 18, f"{step:,}", 'text-anchor="middle"'))
     for name, accuracy in published.items():
@@ -86,11 +87,16 @@ def main() -> None:
     curves = {}
     for log in given.logs:
         window, rank, _, seed = log.stem.split("_")
-        curves[f"w {window}, r {rank}, seed {seed}"] = read_curve(log)
-    curves = {name: curve for name, curve in curves.items() if curve}
-    for name, curve in curves.items():
-        last, best = max(curve), max(curve, key=lambda step: curve[step])
-        print(f"{name}: {curve[last]:.4f} at step {last}; best on the test {curve[best]:.4f} at step {best}")
+        name = f"w {window}, r {rank}, seed {seed}"
+        test, validation = read_curve(log, "held-out"), read_curve(log, "validation")
+        if not test:
+            continue
+        curves[name] = {step: accuracy for step, (accuracy, _) in test.items()}
+        steps = {"last": max(test), "best on the test": max(test, key=lambda step: test[step])}
+        if validation:
+            steps["best by validation"] = max(validation, key=lambda step: validation[step])
+        figures = [f"{which} {test[step][0]:.4f} at step {step}" for which, step in steps.items()]
+        print(f"{name}: {'; '.join(figures)}")
     if given.picture and curves:
         axes = Axes(given.steps, *given.range)
         given.picture.write_text(drawing(curves, axes, published, given.examples))

@@ -3,7 +3,7 @@
 
 Each image, 32 x 32 grey values, has two long paths of dashes that do not touch, and short ones that distract. Two discs
 lie at the ends of one long path ("joined"), or at ends of both ("apart"). The images are not those of Long Range Arena,
-whose program is not used here. Writes FOLDER/train, FOLDER/held_out and FOLDER/test, each with a folder for each class.
+whose program is not used here. Writes FOLDER/train and FOLDER/test, each with a folder for each class.
 Needs numpy and Pillow (models/zoo/requirements.txt).
 """
 
@@ -95,11 +95,10 @@ def pictures(count: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--train", type=int, default=160_000, help="images to train on; 160,000, as in the arena")
-    parser.add_argument("--others", type=int, default=20_000, help="images of held_out and of test, each; 20,000")
+    parser.add_argument("--train", type=int, default=180_000, help="images to train on and to validate with; 180,000")
+    parser.add_argument("--test", type=int, default=20_000, help="images of the test; 20,000")
     given = parser.parse_args()
-    parts = {"test": given.others, "held_out": given.others, "train": given.train}
-    for seed, (part, count) in enumerate(parts.items()):
+    for seed, (part, count) in enumerate({"test": given.test, "train": given.train}.items()):
         for label in ("apart", "joined"):
             (given.folder / part / label).mkdir(parents=True, exist_ok=True)
         for number, (label, pixels) in enumerate(pictures(count, seed)):

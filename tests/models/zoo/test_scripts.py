@@ -214,28 +214,34 @@ def test_pathfinders_paths_stay_apart_and_each_class_has_half_of_the_images(tmp_
     assert [len(path) for path in paths] == [script.LONG] * 2 + [script.SHORT] * script.DISTRACTORS
     for one, other in itertools.combinations(paths, 2):
         assert min(math.dist(a[:2], b[:2]) for a in one for b in other) >= script.APART
-    done = run("../train/lra_pathfinder/prepare.py", tmp_path, "--train=6", "--others=4")
+    done = run("../train/lra_pathfinder/prepare.py", tmp_path, "--train=6", "--test=4")
     assert done.returncode == 0, done.stderr
     images = sorted(str(path.relative_to(tmp_path).parent) for path in tmp_path.glob("*/*/*.png"))
     assert images == [
         f"{part}/{label}"
-        for part, count in (("held_out", 2), ("test", 2), ("train", 3))
+        for part, count in (("test", 2), ("train", 3))
         for label in ("apart", "joined")
         for _ in range(count)
     ]
     contents = {path.read_bytes() for path in tmp_path.glob("*/*/*.png")}
-    assert len(contents) == 14, "no two are equal"
+    assert len(contents) == 10, "no two are equal"
 
 
 def test_a_curve_has_each_evaluation_once_and_names_the_last_and_the_best(tmp_path: Path) -> None:
     evaluations = [(250, 0.2), (500, 0.3), (500, 0.35), (750, 0.31)]  # a continued run evaluates step 500 again
     lines = [f"step {step}: held-out accuracy {value:.4f} (1 of 2), loss 1.0 nats" for step, value in evaluations]
+    # Steps 250 and 750 are equally accurate, and the loss decides.
+    chosen = [(250, 0.4, 0.9), (500, 0.3, 0.5), (750, 0.4, 0.6)]
+    lines += [f"step {step}: validation accuracy {value} (1 of 2), loss {loss} nats" for step, value, loss in chosen]
     (tmp_path / "8_32_seed_2.log").write_text("\n".join(["resuming after step 499", *lines]))
     (tmp_path / "16_2_seed_1.log").write_text("begun\n")
     picture = tmp_path / "curve.svg"
     done = run("curve.py", *sorted(tmp_path.glob("*.log")), "--steps=1000", f"--picture={picture}")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "w 8, r 32, seed 2: 0.3100 at step 750; best on the test 0.3500 at step 500\n"
+    assert done.stdout == (
+        "w 8, r 32, seed 2: last 0.3100 at step 750; best on the test 0.3500 at step 500; "
+        "best by validation 0.3100 at step 750\n"
+    )
     (points,) = re.findall(r'<polyline points="([^"]*)"', picture.read_text())
     xs, ys = zip(*(map(float, point.split(",")) for point in points.split()), strict=True)
     assert xs[1] - xs[0] == xs[2] - xs[1] > 0
