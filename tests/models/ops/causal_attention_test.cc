@@ -5,6 +5,7 @@
 
 #include "ATen/Context.h"
 #include "ATen/Functions.h"
+#include "ATen/TensorIndexing.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 

@@ -102,7 +102,7 @@ TEST(VilNetwork, AbsolutePositionsHaveRowsFirst) {
   TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
   CpuItemAttention on_cpu;
-  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu).Finish(); };
+  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu); };
   const at::Tensor before = first_stage();
   tensors["layer1.0.x_pos_embed"] = tensors["layer1.0.x_pos_embed"].clone();
   tensors["layer1.0.x_pos_embed"][0][2].add_(1.0);
@@ -119,7 +119,7 @@ TEST(VilNetwork, GlobalTokensEndWithTheirStage) {
   const VilConfig config = VilOf(kStages, 16);
   const VilStageNetwork stage = NetworkOver(config, RandomVilTensors(config, 1)).stages[0];
   CpuItemAttention on_cpu;
-  const at::Tensor tokens = stage(RandomImages(config, 2, 2), on_cpu).Finish();
+  const at::Tensor tokens = stage(RandomImages(config, 2, 2), on_cpu);
   const at::Tensor image = stage.Image(tokens);
   ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 1 + 64, 8}));
   ASSERT_EQ(image.sizes(), at::IntArrayRef({2, 8, 8, 8}));
@@ -135,7 +135,7 @@ TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
     at::Tensor hidden = images;
     CpuItemAttention on_cpu;
     for (size_t stage = 0; stage < 3; ++stage) {
-      const at::Tensor tokens = network.stages[stage](hidden, on_cpu).Finish();
+      const at::Tensor tokens = network.stages[stage](hidden, on_cpu);
       hidden = stage < 2 ? network.stages[stage].Image(tokens) : network.norm(tokens);
     }
     return network.head(all ? hidden.sum(1) / 6 : hidden.select(1, 0));  // 2 global tokens and 4 patches
