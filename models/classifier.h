@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -151,8 +152,21 @@ class Classifier {
     return Run(items, ClassifierOutput::kLogits);
   }
 
+  // Run in two parts, for a device that works while the caller does something else: FinishBatch waits for the first
+  // batch that has begun and is not finished. REQUIRES: fewer than batches_at_once() batches have begun; `items` need
+  // not stay valid after BeginBatch. Errors: those of Run; the batch has ended after an error of either part.
+  virtual absl::Status BeginBatch(absl::Span<const ClassifierItem* const> items, ClassifierOutput output) {
+    begun_ = Run(items, output);
+    return begun_.status();
+  }
+  virtual absl::StatusOr<ClassifierResult> FinishBatch() { return std::move(begun_); }
+  virtual int64_t batches_at_once() const { return 1; }
+
   // Releases resources that only a batch needs, while the worker is idle. The next batch acquires them again.
   virtual void Rest() {}
+
+ private:
+  absl::StatusOr<ClassifierResult> begun_ = ClassifierResult();
 };
 
 using ClassifierWeights = ModelWeights<Classifier, ClassifierInfo>;

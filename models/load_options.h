@@ -19,6 +19,7 @@ struct Decoder;
 class GpuBackends;
 class GpuItemAttention;
 class GpuLoss;
+struct ImageShape;
 struct PreparedDevice;
 
 // The names of the files in a model directory that loading reads, and that the fingerprint covers.
@@ -80,7 +81,7 @@ class GpuBackends {
   virtual absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                               int64_t head_width) const = 0;
   // GPU memory that the graphs of one classifier worker use, in addition to weights and LibTorch's tensors.
-  virtual int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const = 0;
+  virtual int64_t ImageGraphBytes(const ImageShape& image, int64_t classes) const = 0;
   virtual int64_t DocumentGraphBytes(int64_t classes) const = 0;
 };
 

@@ -72,13 +72,13 @@ constexpr int64_t kMaxSkips = 64;
 // A batch while it is formed: whether one more item can join, and where the batch ends.
 class BatchBuilder {
  public:
-  // `number`: the batch's number, from 1.
+  // `number`: the batch's number, from 1. `begin`: when it can begin to run.
   BatchBuilder(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
-               int64_t number, absl::Time now)
+               int64_t number, absl::Time begin)
       : options_(options),
         estimator_(estimator),
         number_(number),
-        now_(now),
+        begin_(begin),
         shape_(ShapeOf(leader)),
         deadline_(leader.context().deadline),
         ended_(leader.failures.any()) {}
@@ -103,18 +103,22 @@ class BatchBuilder {
     deadline_ = std::min(deadline_, job.context().deadline);
     ++size_;
   }
+  absl::Time PredictedEnd() const {
+    const auto run = estimator_.Of(shape_, begin_);
+    return run.has_value() ? begin_ + run->typical : begin_;
+  }
 
  private:
   bool MeetsDeadline(const RunShape& shape, absl::Time deadline) const {
     if (deadline == absl::InfiniteFuture()) return true;
-    const auto run = estimator_.Of(shape, now_);
-    return !run.has_value() || now_ + run->typical <= deadline;
+    const auto run = estimator_.Of(shape, begin_);
+    return !run.has_value() || begin_ + run->typical <= deadline;
   }
 
   const BatchFormer::Options& options_;
   const RunTimeEstimator& estimator_;
   const int64_t number_;
-  const absl::Time now_;
+  const absl::Time begin_;
   RunShape shape_;
   absl::Time deadline_;  // of the most urgent item
   int64_t size_ = 1;
@@ -160,26 +164,33 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
 absl::Time BatchFormer::DueAt(bool on_probation) {
   const auto may_lead = LeaderFor(on_probation);
   if (queue_.First(may_lead) == nullptr) return absl::InfiniteFuture();
-  if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
+  if (options_.max_queue_delay == absl::ZeroDuration() || HasFullBatch(on_probation)) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
-  int64_t items = 0, tokens = 0;
   queue_.ForEachRunnable([&](const std::unique_ptr<ClassificationJob>& job) {
     if (!may_lead(job)) return;
     // If it has a deadline, half of its time is left for running, because it may take longer than predicted.
     const absl::Duration spare = job->context().deadline - queue_.load().waiting_cost - job->prepared_at();
     due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
+  });
+  return due;
+}
+
+bool BatchFormer::HasFullBatch(bool on_probation) const {
+  const auto may_lead = LeaderFor(on_probation);
+  int64_t items = 0, tokens = 0;
+  queue_.ForEachRunnable([&](const std::unique_ptr<ClassificationJob>& job) {
+    if (!may_lead(job)) return;
     ++items;
     tokens += TokensOf(job->item());
   });
-  const bool full = items >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
-  return full ? absl::InfinitePast() : due;
+  return items >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
 }
 
 BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& taker) {
   Batch batch;
   std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.too_late);
   if (leader == nullptr) return batch;
-  BatchBuilder builder(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
+  BatchBuilder builder(options_, estimates_.Of(taker.worker), *leader, ++batches_, std::max(now, taker.busy_until));
   batch.jobs.push_back(std::move(leader));
   while (auto taken = queue_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
     return !taker.on_probation && !builder.ended() && CheckDeadlineCanBeMet(*job, now).ok() && builder.Admits(*job);
@@ -188,6 +199,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
     taken->item->attributes = std::move(taken->attributes);
     batch.jobs.push_back(std::move(taken->item));
   }
+  batch.predicted_end = builder.PredictedEnd();
   ++running_;
   return batch;
 }

@@ -88,6 +88,8 @@ struct BatchTaker {
   int worker = 0;
   // It takes one item at a time, and none on its last try.
   bool on_probation = false;
+  // When its earlier batches are predicted to end.
+  absl::Time busy_until = absl::InfinitePast();
 };
 
 // The first item in the order of work (core/schedule/work_order.h) leads the batch; items that can run with it join in
@@ -123,6 +125,8 @@ class BatchFormer {
   struct Batch {
     ClassificationJobs jobs;
     std::vector<TooLate> too_late;
+    // When it is predicted to end; when it can begin, if no similar batch has run.
+    absl::Time predicted_end = absl::InfinitePast();
   };
 
   // `workers`: the workers that take batches, numbered from 0; at least one.
@@ -138,6 +142,8 @@ class BatchFormer {
   // When to take the next batch; InfiniteFuture if no item waits, or all items are of clients that have reached their
   // limit of running items. `on_probation`: as in BatchTaker.
   absl::Time DueAt(bool on_probation = false);
+  // Whether as many items or tokens wait as a batch may have. `on_probation`: as in BatchTaker.
+  bool HasFullBatch(bool on_probation = false) const;
   // The next batch, for Complete; without jobs if no item waits.
   Batch TakeBatch(absl::Time now, const BatchTaker& taker = {});
   // A batch of `worker` ran for `run`, or `failed` after it. A failed batch does not count for predictions, but its

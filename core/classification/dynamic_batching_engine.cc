@@ -54,17 +54,52 @@ absl::Status ClassifierReplica::Build() {
 }
 
 absl::Time ClassifierReplica::RunRound(bool end_now) {
-  const absl::Time now = clock_.Now();
-  if (const absl::Time due = items_.BatchDueAt(worker_); due > now && !end_now) return due;
+  if (begun_.empty() && !end_now) {
+    if (const absl::Time due = items_.BatchDueAt(worker_); due > clock_.Now()) return due;
+  }
   EndAbandoned(end_now);
   // An item that was prepared since then runs no longer: the next round ends it.
-  if (end_now) return items_.BatchDueAt(worker_);
-  BatchFormer::Batch batch = items_.TakeBatch(now, worker_);
+  while (!end_now && MayBegin() && BeginBatch()) continue;
+  if (!begun_.empty()) FinishBatch();
+  return begun_.empty() ? items_.BatchDueAt(worker_) : absl::InfinitePast();
+}
+
+bool ClassifierReplica::MayBegin() const {
+  if (begun_.empty()) return true;
+  return static_cast<int64_t>(begun_.size()) < classifier_->batches_at_once() && items_.HasBatchAhead(worker_);
+}
+
+bool ClassifierReplica::BeginBatch() {
+  const absl::Time now = clock_.Now();
+  BatchFormer::Batch taken =
+      items_.TakeBatch(now, worker_, begun_.empty() ? absl::InfinitePast() : begun_.back().predicted_end);
   preparer_.PrepareAhead();
-  for (const auto& [job, why] : batch.too_late) FailItem(*job, why, observer_);
-  batch.too_late.clear();
-  if (!batch.jobs.empty()) RunBatch(std::move(batch.jobs));
-  return items_.BatchDueAt(worker_);
+  for (const auto& [job, why] : taken.too_late) FailItem(*job, why, observer_);
+  taken.too_late.clear();
+  if (taken.jobs.empty()) return false;
+  BegunBatch batch = {.jobs = std::move(taken.jobs), .begun = clock_.Now(), .predicted_end = taken.predicted_end};
+  std::vector<const models::ClassifierItem*> items;
+  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) items.push_back(&job->item());
+  const absl::Status status = health_.RunModel(
+      "the model's batch", [&] { return classifier_->BeginBatch(items, batch.jobs.front()->output()); });
+  if (status.ok()) {
+    begun_.push_back(std::move(batch));
+  } else {
+    EndBatch(std::move(batch), status);
+  }
+  return status.ok();
+}
+
+void ClassifierReplica::FinishBatch() {
+  BegunBatch batch = std::move(begun_.front());
+  begun_.pop_front();
+  batch.begun = std::max(batch.begun, last_end_);  // the device had run the batch before
+  const int64_t width = classifier_->info().WidthOf(batch.jobs.front()->output());
+  const absl::StatusOr<models::ClassifierResult> result =
+      health_.RunModel("the model's batch", &models::ClassifierResult::rows,
+                       static_cast<int64_t>(batch.jobs.size()) * width, [this] { return classifier_->FinishBatch(); });
+  last_end_ = clock_.Now();
+  EndBatch(std::move(batch), result);
 }
 
 void ClassifierReplica::EndAbandoned(bool end_now) {
@@ -73,35 +108,30 @@ void ClassifierReplica::EndAbandoned(bool end_now) {
   for (const auto& job : ended) FailItem(*job, end_now ? ServerIsStopping() : job->CheckNotAbandoned(now), observer_);
 }
 
-void ClassifierReplica::RunBatch(ClassificationJobs batch) {
-  const absl::Time begin = clock_.Now();
+void ClassifierReplica::EndBatch(BegunBatch batch, const absl::StatusOr<models::ClassifierResult>& result) {
+  const absl::Time begin = batch.begun, end = clock_.Now();
   BatchReport report;
-  report.items = static_cast<int64_t>(batch.size());
-  std::vector<const models::ClassifierItem*> items;
-  for (const std::unique_ptr<ClassificationJob>& job : batch) {
+  report.items = static_cast<int64_t>(batch.jobs.size());
+  report.run = end - begin;
+  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) {
     observer_.OnQueued(job->WaitedAsItem(begin));
     report.tokens += TokensOf(job->item());
-    items.push_back(&job->item());
   }
-  const models::ClassifierOutput output = batch.front()->output();
-  const absl::StatusOr<models::ClassifierResult> result = health_.RunModel(
-      "the model's batch", &models::ClassifierResult::rows, report.items * classifier_->info().WidthOf(output),
-      [&] { return classifier_->Run(items, output); });
-  const absl::Time end = clock_.Now();
-  report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
   if (result.ok()) {
-    Finish(batch, result->rows, begin, end);
+    Finish(batch.jobs, result->rows, begin, end);
     health_.OnSuccess();
-    items_.Complete(worker_, batch, report.run, clock_.Now());
+    items_.Complete(worker_, batch.jobs, report.run, clock_.Now());
     items_.OnModelPassed(worker_);
     return;
   }
   observer_.OnFailure(result.status());
   health_.OnFailure(items_.IsOnProbation(worker_));
-  const ClassificationJobs exhausted = items_.CompleteFailed(worker_, std::move(batch), report.run, clock_.Now());
+  const ClassificationJobs exhausted = items_.CompleteFailed(worker_, std::move(batch.jobs), report.run, clock_.Now());
   for (const auto& job : exhausted) FailItem(*job, result.status(), observer_);
+  if (!broken()) return;
+  for (; !begun_.empty(); begun_.pop_front()) items_.Return(worker_, std::move(begun_.front().jobs), clock_.Now());
 }
 
 void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> rows, absl::Time begin,

@@ -5,6 +5,7 @@
 //              ItemPreparer (the pool's threads)
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -25,8 +26,12 @@ namespace longshort::core {
 
 // The model of one worker, which runs batches.
 //
+// A device that runs batches while the worker does something else (models::Classifier::BeginBatch) gets the next batch
+// before the last one ends, if the next one is full. Otherwise it would be smaller than one that is taken later.
+//
 // When a batch fails, its items are tried again, each alone, by any free worker. An item that fails three times ends
-// with INTERNAL (core/schedule/failure_policy.h). No lock is held while the model runs or a listener is called.
+// with INTERNAL (core/schedule/failure_policy.h). If the model is discarded, the items of the next batch wait again. No
+// lock is held while the model runs or a listener is called.
 class ClassifierReplica final : public ModelRunner {
  public:
   // The arguments must outlive the replica. `worker`: its number in the queue.
@@ -50,8 +55,19 @@ class ClassifierReplica final : public ModelRunner {
   void EndAbandoned(bool end_now) override;
 
  private:
-  // Runs a taken batch, and completes it.
-  void RunBatch(ClassificationJobs batch);
+  struct BegunBatch {
+    ClassificationJobs jobs;
+    absl::Time begun;
+    absl::Time predicted_end;
+  };
+
+  // Whether a batch may begin now, beside those that have.
+  bool MayBegin() const;
+  // Takes a batch, and begins it. Returns whether it did.
+  bool BeginBatch();
+  // Waits for the first batch that has begun, and completes it.
+  void FinishBatch();
+  void EndBatch(BegunBatch batch, const absl::StatusOr<models::ClassifierResult>& result);
   // Passes each job its row of `rows`, or an error if the row is not finite.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> rows, absl::Time begin, absl::Time end);
 
@@ -64,13 +80,15 @@ class ClassifierReplica final : public ModelRunner {
   const Clock& clock_;
 
   std::unique_ptr<models::Classifier> classifier_;  // null while there is no model
+  std::deque<BegunBatch> begun_;                    // at most batches_at_once()
+  absl::Time last_end_ = absl::InfinitePast();      // of a batch
   ModelHealth health_;
 };
 
 // A free worker takes a batch at once, or, with BatchFormer::Options::max_queue_delay, when it is due. Abandoned items
 // and items that cannot meet their deadlines end before each batch; abandoned ones also before each preparation.
 //
-// The destructor ends the remaining items with UNAVAILABLE, within one batch and one preparation.
+// The destructor ends the remaining items with UNAVAILABLE, within the batches that have begun and one preparation.
 class DynamicBatchingEngine final : public ClassifierEngine {
  public:
   struct Options {

@@ -148,9 +148,16 @@ absl::Time ItemQueue::BatchDueAt(int worker) {
   return is_closed() && due < absl::InfiniteFuture() ? absl::InfinitePast() : due;
 }
 
-BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
+bool ItemQueue::HasBatchAhead(int worker) const {
   const MutexLock lock(mutex_);
-  BatchFormer::Batch batch = batches_.TakeBatch(now, TakerOf(worker));
+  return !probation_.IsOnProbation(worker) && batches_.HasFullBatch();
+}
+
+BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker, absl::Time busy_until) {
+  const MutexLock lock(mutex_);
+  BatchTaker taker = TakerOf(worker);
+  taker.busy_until = busy_until;
+  BatchFormer::Batch batch = batches_.TakeBatch(now, taker);
   for (const auto& job : batch.jobs) Uncount(*job);
   for (const auto& left : batch.too_late) Uncount(*left.job);
   ReportState();
@@ -174,13 +181,25 @@ ClassificationJobs ItemQueue::CompleteFailed(int worker, ClassificationJobs batc
     if (job->failures.exhausted()) {
       exhausted.push_back(std::move(job));
     } else {
-      Count(*job);
-      batches_.Add(std::move(job));
+      AddAgain(std::move(job));
     }
   }
   ReportState();
   Changed();
   return exhausted;
+}
+
+void ItemQueue::Return(int worker, ClassificationJobs batch, absl::Time now) {
+  const MutexLock lock(mutex_);
+  batches_.Complete(worker, batch, absl::ZeroDuration(), /*failed=*/true, now);
+  for (std::unique_ptr<ClassificationJob>& job : batch) AddAgain(std::move(job));
+  ReportState();
+  Changed();
+}
+
+void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job) {
+  Count(*job);
+  batches_.Add(std::move(job));
 }
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {

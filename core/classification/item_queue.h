@@ -83,12 +83,17 @@ class ItemQueue final : public WorkQueue {
   // When to take the worker's next batch: at once if the queue is closed; InfiniteFuture if no item waits for this
   // worker or all items are of clients that have reached their limit of running items.
   absl::Time BatchDueAt(int worker = 0);
-  // The next batch, for Complete; without jobs if no item waits.
-  BatchFormer::Batch TakeBatch(absl::Time now, int worker = 0);
+  // Whether the worker may take a batch beside one that runs: a full one, so that the items that come meanwhile would
+  // not make it larger.
+  bool HasBatchAhead(int worker) const;
+  // The next batch, for Complete; without jobs if no item waits. `busy_until`: as in BatchTaker.
+  BatchFormer::Batch TakeBatch(absl::Time now, int worker = 0, absl::Time busy_until = absl::InfinitePast());
   // A batch of the worker has run for `run`, and its jobs have ended.
   void Complete(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now);
   // A batch failed after `run`. Its jobs wait again, each to run alone. Returns the jobs that have failed too often.
   ClassificationJobs CompleteFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now);
+  // A batch was dropped with its model. Its jobs wait again.
+  void Return(int worker, ClassificationJobs batch, absl::Time now);
 
   // Removes the items whose clients no longer wait at `now`, prepared or not; TakeAll removes all. Items in preparation
   // are not included.
@@ -112,6 +117,8 @@ class ItemQueue final : public WorkQueue {
   WorkOrder::Load Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job waits again.
+  void AddAgain(std::unique_ptr<ClassificationJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As Admit.
   absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

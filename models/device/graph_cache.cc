@@ -49,10 +49,9 @@ absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Ten
   return status;
 }
 
-absl::Status RunBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to) {
+absl::Status QueueBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to) {
   LS_RETURN_IF_ERROR(device.Replay(*graph.graph));
-  LS_RETURN_IF_ERROR(device.Copy(to, graph.logits.const_data_ptr(), items * graph.classes() * sizeof(float)));
-  return device.Synchronize();
+  return device.Copy(to, graph.logits.const_data_ptr(), items * graph.classes() * sizeof(float));
 }
 
 }  // namespace longshort::models

@@ -32,8 +32,9 @@ struct BatchGraph {
 // Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.
 absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Tensor()> layers, GpuMemory& logits);
 
-// Runs a graph, and copies the first `items` rows of logits to `to`, which is pinned. Errors: those of GpuDevice.
-absl::Status RunBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to);
+// Queues a run of a graph, and a copy of the first `items` rows of logits to `to`, which is pinned. Errors: those of
+// GpuDevice.
+absl::Status QueueBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to);
 
 // The graphs of one classifier. `Shape` is the size of a batch or bucket, with HasRoomFor(other) and bytes() on the
 // device.
@@ -76,12 +77,12 @@ class GraphCache final {
                                     [&batch](const Graph& graph) { return graph.bucket.HasRoomFor(batch); });
     return found == graphs_.rend() ? nullptr : &*found;
   }
-  // Runs a batch, of which `write` writes `bytes` bytes. Copies the logits of its items to `logits` [items, classes],
-  // which is pinned. Errors: those of GpuDevice.
-  absl::Status Run(Graph& graph, size_t bytes, const std::function<void(char* to)>& write, int64_t items,
-                   float* logits) {
+  // Queues a batch, of which `write` writes `bytes` bytes, and a copy of its items' logits to `logits` [items,
+  // classes], which is pinned. Errors: those of GpuDevice.
+  absl::Status Queue(Graph& graph, size_t bytes, const std::function<void(char* to)>& write, int64_t items,
+                     float* logits) {
     LS_RETURN_IF_ERROR(Upload(bytes, write));
-    return RunBatch(device_, graph.batch, items, logits);
+    return QueueBatch(device_, graph.batch, items, logits);
   }
 
  private:

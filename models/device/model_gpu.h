@@ -1,7 +1,6 @@
 // The GPU of a model, for code that uses LibTorch, and the sizes of its graphs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -15,12 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "c10/core/Device.h"
 #include "c10/util/Exception.h"
 #include "models/device/gpu_device.h"
-#include "models/device/gpu_memory.h"
 #include "models/device/library.h"
 #include "models/device/pages.h"
 
@@ -127,30 +124,10 @@ class WorkerGpu final {
   }
   void Launch(const KernelCall& call) const { ThrowUnlessOk(device_->Launch(call)); }
 
-  // Returns pinned memory for `count` logits. Invalidates the previous logits.
-  float* HostLogits(int64_t count) {
-    const size_t bytes = count * sizeof(float);
-    if (logits_.bytes() < bytes) {
-      ThrowUnlessOk(device_->Synchronize());
-      absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
-      ThrowUnlessOk(larger.status());
-      logits_ = *std::move(larger);
-    }
-    return logits_.as<float>();
-  }
-  // Waits for all queued work, and returns the logits in that memory.
-  absl::Span<const float> CopyToHost(const at::Tensor& logits) {
-    float* const on_host = HostLogits(logits.numel());
-    at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
-    ThrowUnlessOk(device_->Synchronize());
-    return {on_host, static_cast<size_t>(logits.numel())};
-  }
-
  private:
   const at::Device tensors_;
   const std::shared_ptr<GpuLoss> loss_;
   const std::unique_ptr<GpuDevice> device_;
-  GpuMemory logits_;
 };
 
 }  // namespace longshort::models

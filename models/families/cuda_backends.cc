@@ -130,8 +130,8 @@ class CudaBackends final : public GpuBackends {
     LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
     return MakeGpuItemAttention(gpu, head_width);
   }
-  int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override {
-    return models::ImageGraphBytes(limits_, image_values, classes);
+  int64_t ImageGraphBytes(const ImageShape& image, int64_t classes) const override {
+    return models::ImageGraphBytes(limits_, image, classes);
   }
   int64_t DocumentGraphBytes(int64_t classes) const override { return models::DocumentGraphBytes(limits_, classes); }
 

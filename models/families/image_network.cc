@@ -66,11 +66,10 @@ ServedNetwork::Output ImageNetwork::Run(Items items, ClassifierOutput output) co
   return {.rows = Rows(batch, attention, output), .multiply_adds = BatchMultiplyAdds(items, output)};
 }
 
-ClassifierResult ImageNetwork::RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const {
+int64_t ImageNetwork::BeginOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const {
   const auto layers = [this, &gpu, output](const at::Tensor& images) { return Rows(images, gpu, output); };
-  return {.rows = gpu.RunImages(ImagesOf(items), made_for_.channels, layers,
-                                /*prepared=*/output == ClassifierOutput::kLogits),
-          .counts = {.multiply_adds = BatchMultiplyAdds(items, output)}};
+  gpu.BeginImages(ImagesOf(items), made_for_.channels, layers, /*prepared=*/output == ClassifierOutput::kLogits);
+  return BatchMultiplyAdds(items, output);
 }
 
 absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {

@@ -36,7 +36,7 @@ class ImageNetwork : public ServedNetwork {
   MicroBatchWork micro_batch_work() const final;
   bool IsFasterInPanels() const final { return true; }
   Output Run(Items items, ClassifierOutput output) const final;
-  ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const final;
+  int64_t BeginOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const final;
   absl::Status PrepareOn(GpuItemAttention& gpu) const final;
 
  private:
@@ -66,7 +66,7 @@ ClassifierInfo ImageClassifierInfo(std::string architecture, int64_t width, cons
   info.parameters = CountParameters(tensors);
   info.channels = config.channels;
   if (options.gpus != nullptr) {
-    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(ShapeOf(config).values(), config.classes);
+    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(ShapeOf(config), config.classes);
   }
   return info;
 }

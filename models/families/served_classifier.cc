@@ -1,6 +1,7 @@
 #include "models/families/served_classifier.h"
 
 #include <algorithm>
+#include <deque>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -26,15 +27,8 @@ class ServedClassifier : public Classifier {
   const ClassifierInfo& info() const final { return *info_; }
 
   absl::StatusOr<ClassifierResult> Run(ServedNetwork::Items items, ClassifierOutput output) final {
-    if (items.empty()) return absl::InvalidArgumentError("a batch must have at least 1 item");
-    LS_RETURN_IF_ERROR(info_->CheckHas(output));
-    LS_RETURN_IF_ERROR(network_->Check(items, output));
-    kept_memory_.Use();
-    try {
-      return RunChecked(items, output);
-    } catch (const std::exception& error) {
-      return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
-    }
+    LS_RETURN_IF_ERROR(CheckAndUse(items, output));
+    return Catch(items.size(), [&]() -> absl::StatusOr<ClassifierResult> { return RunChecked(items, output); });
   }
 
   void Rest() final {
@@ -45,6 +39,23 @@ class ServedClassifier : public Classifier {
  protected:
   virtual ClassifierResult RunChecked(ServedNetwork::Items items, ClassifierOutput output) = 0;
 
+  // Errors: those of Run for its arguments.
+  absl::Status CheckAndUse(ServedNetwork::Items items, ClassifierOutput output) {
+    if (items.empty()) return absl::InvalidArgumentError("a batch must have at least 1 item");
+    LS_RETURN_IF_ERROR(info_->CheckHas(output));
+    LS_RETURN_IF_ERROR(network_->Check(items, output));
+    kept_memory_.Use();
+    return absl::OkStatus();
+  }
+  // Returns the result of `work` on a batch, or its exception as a status.
+  template <typename Work>
+  static auto Catch(size_t items, const Work& work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      return LibraryError(absl::StrCat("on a batch of ", items, " items"), error);
+    }
+  }
   const ServedNetwork& network() const { return *network_; }
 
  private:
@@ -83,13 +94,40 @@ class GpuRunner final : public ServedClassifier {
             std::unique_ptr<GpuItemAttention> gpu)
       : ServedClassifier(std::move(info), std::move(network)), gpu_(std::move(gpu)) {}
 
+  absl::Status BeginBatch(ServedNetwork::Items items, ClassifierOutput output) override {
+    LS_RETURN_IF_ERROR(CheckAndUse(items, output));
+    return Catch(items.size(), [&]() -> absl::Status {
+      Begin(items, output);
+      return absl::OkStatus();
+    });
+  }
+  absl::StatusOr<ClassifierResult> FinishBatch() override {
+    return Catch(begun_.front().items, [this]() -> absl::StatusOr<ClassifierResult> { return Finish(); });
+  }
+  int64_t batches_at_once() const override { return GpuItemAttention::kBatchesAtOnce; }
+
  private:
+  struct BegunBatch {
+    size_t items = 0;
+    int64_t multiply_adds = 0;
+  };
+
   ClassifierResult RunChecked(ServedNetwork::Items items, ClassifierOutput output) override {
+    Begin(items, output);
+    return Finish();
+  }
+  void Begin(ServedNetwork::Items items, ClassifierOutput output) {
     const c10::InferenceMode inference;
-    return network().RunOn(*gpu_, items, output);
+    begun_.push_back({.items = items.size(), .multiply_adds = network().BeginOn(*gpu_, items, output)});
+  }
+  ClassifierResult Finish() {
+    const BegunBatch batch = begun_.front();
+    begun_.pop_front();
+    return {.rows = gpu_->FinishBatch(), .counts = {.multiply_adds = batch.multiply_adds}};
   }
 
   const std::unique_ptr<GpuItemAttention> gpu_;
+  std::deque<BegunBatch> begun_;
 };
 
 // A model's weights on one device.

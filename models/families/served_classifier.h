@@ -40,9 +40,10 @@ class ServedNetwork {
   virtual MicroBatchWork micro_batch_work() const = 0;
   // Runs a micro-batch on the CPU.
   virtual Output Run(Items items, ClassifierOutput output) const = 0;
-  // Runs a whole batch on a GPU. PrepareOn captures the graphs, once, before the first batch. The network must then
-  // outlive `gpu`. Graphs compute logits, or features if there are no classes; other outputs run without.
-  virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
+  // Begins a whole batch on a GPU, and returns its multiply-adds. PrepareOn captures the graphs, once, before the first
+  // batch. The network must then outlive `gpu`. Graphs compute logits, or features if there are no classes; other
+  // outputs run without.
+  virtual int64_t BeginOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 
   // Whether products of bfloat16 numbers with AMX, or of int8 numbers, make it faster on CPUs.

@@ -222,7 +222,9 @@ def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: P
 def test_the_plan_of_classifiers_memory_is_logged(classifiers: Path, tmp_path: Path) -> None:
     with start(classifiers, tmp_path, "--devices=emulated:0", "--precision=bf16") as gpu:
         of_images, of_texts = memory_plans(gpu, 2)
-    assert int(of_images["workspace_bytes"]) == IMAGE_GRAPHS * (3 * 24 * 24 + 7) * 4, "pixels and logits of a batch"
+    values_of_bytes = 16 + 3 * 256 * 4
+    pixels_and_logits = IMAGE_GRAPHS * (3 * 24 * 24 + 7) * 4
+    assert int(of_images["workspace_bytes"]) == values_of_bytes + pixels_and_logits
     assert int(of_images["weight_bytes"]) == (9898 + 240) * 2, "parameters, and the running statistics of batch norms"
     assert int(of_texts["workspace_bytes"]) > 64 * 2 * 4, "ids and positions of 32 bits"
 

@@ -54,10 +54,10 @@ class ServedText final : public ServedNetwork {
     const auto packed = std::make_shared<const PackedDocuments>(Pack(items, &TextNetwork::Pack));
     return {.rows = network_.Run(output, packed), .multiply_adds = network_.MultiplyAdds(output, *packed)};
   }
-  ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const override {
+  int64_t BeginOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const override {
     const PackedIds packed = Pack(items, &TextNetwork::PackForGpu);
-    return {.rows = gpu.RunDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == PreparedOutput()),
-            .counts = {.multiply_adds = network_.MultiplyAdds(output, packed)}};
+    gpu.BeginDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == PreparedOutput());
+    return network_.MultiplyAdds(output, packed);
   }
   absl::Status PrepareOn(GpuItemAttention& gpu) const override {
     return gpu.PrepareDocuments(network_.config.NetworkDocuments(), network_.Windows(),

@@ -155,8 +155,9 @@ std::vector<ImageBatchShape> ImageBuckets(const GraphLimits& limits, const Image
   return buckets;
 }
 
-int64_t ImageGraphBytes(const GraphLimits& limits, int64_t image_values, int64_t classes) {
-  return limits.images * (image_values + classes) * static_cast<int64_t>(sizeof(float));
+int64_t ImageGraphBytes(const GraphLimits& limits, const ImageShape& image, int64_t classes) {
+  const ImageBatchShape largest = {.image = image, .images = limits.images};
+  return static_cast<int64_t>(largest.bytes() + limits.images * classes * sizeof(float));
 }
 
 size_t ImageBatchShape::bytes() const {

@@ -102,7 +102,7 @@ struct ImageBatchShape {
 // The buckets for images of this size, largest first.
 std::vector<ImageBatchShape> ImageBuckets(const GraphLimits& limits, const ImageShape& image);
 // GPU memory that the graphs of all buckets use, in addition to weights and LibTorch's tensors.
-int64_t ImageGraphBytes(const GraphLimits& limits, int64_t image_values, int64_t classes);
+int64_t ImageGraphBytes(const GraphLimits& limits, const ImageShape& image, int64_t classes);
 
 // The upload of one batch, on the host: the images' bytes with the values of bytes, or, if not all images are bytes of
 // the same values, the values of all.

@@ -1,7 +1,10 @@
 #include "models/ops/item_attention/gpu_item_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -85,11 +88,12 @@ class KernelAttention final : public GpuItemAttention {
     device_->Synchronize().IgnoreError();
   }
 
-  absl::Span<const float> RunDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) override;
+  void BeginDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) override;
+  absl::Span<const float> FinishBatch() override;
   absl::Status PrepareDocuments(int64_t item_documents, const WindowRule& windows,
                                 const DocumentLayers& layers) override;
-  absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                    const ImageLayers& layers, bool prepared) override;
+  void BeginImages(absl::Span<const ImageItem* const> images, int64_t channels, const ImageLayers& layers,
+                   bool prepared) override;
   absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override;
 
   at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
@@ -112,6 +116,11 @@ class KernelAttention final : public GpuItemAttention {
   RowKeyValues NormBoth(const LayerNorm& key_norm, const LayerNorm& value_norm, const RowKeyValues& rows) override;
 
  private:
+  // A batch on the device.
+  struct BegunBatch {
+    absl::Span<const float> rows;  // on the host, valid once `end` has been waited for
+    std::unique_ptr<GpuEvent> end;
+  };
   // The items of a call's rows.
   struct Items {
     int count = 0;
@@ -128,6 +137,30 @@ class KernelAttention final : public GpuItemAttention {
   void Upload() {
     device_.ThrowUnlessOk(upload_.Queue());
     device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
+  }
+  // Pinned memory for the rows of the batch that begins, `count` numbers. Its last batch is finished.
+  float* HostRows(int64_t count) {
+    GpuMemory& memory = host_rows_[turn_ % kBatchesAtOnce];
+    const size_t bytes = count * sizeof(float);
+    if (memory.bytes() < bytes) {
+      device_.ThrowUnlessOk(device_->Synchronize());  // a batch that failed may have left a copy to it
+      absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * memory.bytes()));
+      device_.ThrowUnlessOk(larger.status());
+      memory = *std::move(larger);
+    }
+    return memory.as<float>();
+  }
+  // The batch has begun, and its `count` numbers come to `rows`, which is HostRows.
+  void EndBegin(const float* rows, int64_t count) {
+    absl::StatusOr<std::unique_ptr<GpuEvent>> end = device_->Record();
+    device_.ThrowUnlessOk(end.status());
+    begun_.push_back({.rows = {rows, static_cast<size_t>(count)}, .end = *std::move(end)});
+    ++turn_;
+  }
+  void CopyRows(const at::Tensor& rows) {
+    float* const on_host = HostRows(rows.numel());
+    at::from_blob(on_host, rows.sizes(), at::kFloat).copy_(rows, /*non_blocking=*/true);
+    EndBegin(on_host, rows.numel());
   }
   // Runs the layers on these documents of the upload, which are the current batch from now on.
   at::Tensor RunLayers(const DocumentsOnDevice& documents, const WindowRule& windows, const DocumentLayers& layers) {
@@ -174,25 +207,33 @@ class KernelAttention final : public GpuItemAttention {
   DocumentPlaces places_;
   GraphCache<DocumentShape> document_graphs_;
   GraphCache<ImageBatchShape> image_graphs_;
+  std::deque<BegunBatch> begun_;                     // at most kBatchesAtOnce
+  std::array<GpuMemory, kBatchesAtOnce> host_rows_;  // pinned, of the batches in turn
+  size_t turn_ = 0;
 };
 
-absl::Span<const float> KernelAttention::RunDocuments(const PackedIds& packed, const DocumentLayers& layers,
-                                                      bool prepared) {
+absl::Span<const float> KernelAttention::FinishBatch() {
+  const BegunBatch batch = std::move(begun_.front());
+  begun_.pop_front();
+  device_.ThrowUnlessOk(device_->Wait(*batch.end));
+  return batch.rows;
+}
+
+void KernelAttention::BeginDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) {
   const DocumentArrays documents(packed);
   const DocumentShape& shape = documents.shape();
   if (auto* const graph = prepared ? document_graphs_.Find(shape) : nullptr) {
     const int64_t item_documents = graph->bucket.documents / graph->batch.items();
-    const int64_t items = shape.documents / item_documents, count = items * graph->batch.classes();
-    float* const logits = device_.HostLogits(count);
-    device_.ThrowUnlessOk(document_graphs_.Run(
+    const int64_t items = shape.documents / item_documents;
+    float* const logits = HostRows(items * graph->batch.classes());
+    device_.ThrowUnlessOk(document_graphs_.Queue(
         *graph, documents.UploadBytes(graph->bucket), [&](char* to) { documents.Write(graph->bucket, to); }, items,
         logits));
-    return {logits, static_cast<size_t>(count)};
+    return EndBegin(logits, items * graph->batch.classes());
   }
   documents.Write(shape, BeginUpload(documents.UploadBytes(shape)));
   Upload();
-  return device_.Run(
-      [&] { return device_.CopyToHost(RunLayers(DocumentsIn(upload_.as<char>(), shape), packed.windows, layers)); });
+  device_.Run([&] { CopyRows(RunLayers(DocumentsIn(upload_.as<char>(), shape), packed.windows, layers)); });
 }
 
 absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const WindowRule& windows,
@@ -207,20 +248,19 @@ absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const Win
   return device_.ReportLoss(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
 }
 
-absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                                   const ImageLayers& layers, bool prepared) {
+void KernelAttention::BeginImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                  const ImageLayers& layers, bool prepared) {
   const ImagesToUpload batch(images, channels);
   const ImageBatchShape& shape = batch.shape();
   if (auto* const graph = prepared ? image_graphs_.Find(shape) : nullptr) {
-    const int64_t count = shape.images * graph->batch.classes();
-    float* const logits = device_.HostLogits(count);
-    device_.ThrowUnlessOk(image_graphs_.Run(
+    float* const logits = HostRows(shape.images * graph->batch.classes());
+    device_.ThrowUnlessOk(image_graphs_.Queue(
         *graph, batch.UploadBytes(), [&](char* to) { batch.Write(to); }, shape.images, logits));
-    return {logits, static_cast<size_t>(count)};
+    return EndBegin(logits, shape.images * graph->batch.classes());
   }
   batch.Write(BeginUpload(batch.UploadBytes()));
   Upload();
-  return device_.Run([&] { return device_.CopyToHost(RunLayers(upload_.as<char>(), shape, layers)); });
+  device_.Run([&] { CopyRows(RunLayers(upload_.as<char>(), shape, layers)); });
 }
 
 absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {

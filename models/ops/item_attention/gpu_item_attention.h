@@ -28,13 +28,21 @@ struct ImageShape {
 // Not differentiable. Thread: the worker's.
 class GpuItemAttention : public ItemAttention {
  public:
+  static constexpr int64_t kBatchesAtOnce = 2;
+
   // A network on a batch of documents: returns rows [items, n] float32. It calls this object for attention.
   using DocumentLayers = std::function<at::Tensor(const DocumentTokens& documents)>;
-  // Runs a whole batch: copies the documents to the device and the rows to the host, with one copy each. If `layers`
-  // are the `prepared` ones and a graph fits the batch, runs the graph with padding. The returned rows, [items * n],
-  // stay valid until the next batch.
-  virtual absl::Span<const float> RunDocuments(const PackedIds& packed, const DocumentLayers& layers,
-                                               bool prepared) = 0;
+  // Queues a whole batch: copies the documents to the device and the rows to the host, with one copy each. If `layers`
+  // are the `prepared` ones and a graph fits the batch, it is a run of the graph with padding. The host packs a batch
+  // while the device runs the one before. REQUIRES: fewer than kBatchesAtOnce batches have begun and are not finished.
+  virtual void BeginDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) = 0;
+  // Waits for the first batch that has begun. Returns its rows, [items * n], valid until as many batches have begun
+  // again. The batch has ended after an exception of either part.
+  virtual absl::Span<const float> FinishBatch() = 0;
+  absl::Span<const float> RunDocuments(const PackedIds& packed, const DocumentLayers& layers, bool prepared) {
+    BeginDocuments(packed, layers, prepared);
+    return FinishBatch();
+  }
   // Captures graphs for batches of documents with these windows, as PrepareImages does for images. Call once.
   // `item_documents`: documents per item.
   virtual absl::Status PrepareDocuments(int64_t item_documents, const WindowRule& windows,
@@ -43,9 +51,14 @@ class GpuItemAttention : public ItemAttention {
   // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, n] float32. It
   // calls this object for attention.
   using ImageLayers = std::function<at::Tensor(const at::Tensor& images)>;
-  // As RunDocuments. REQUIRES: all images have the same size.
-  virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                            const ImageLayers& layers, bool prepared) = 0;
+  // As BeginDocuments. REQUIRES: all images have the same size.
+  virtual void BeginImages(absl::Span<const ImageItem* const> images, int64_t channels, const ImageLayers& layers,
+                           bool prepared) = 0;
+  absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                    const ImageLayers& layers, bool prepared) {
+    BeginImages(images, channels, layers, prepared);
+    return FinishBatch();
+  }
   // Captures graphs for batches of images of this size. Call once. Objects that `layers` refers to must outlive this
   // object.
   // Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.

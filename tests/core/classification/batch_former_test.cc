@@ -63,6 +63,18 @@ TEST_F(BatchFormerTest, TakesWhatIsThereInOrderUpToTheSizeOfABatch) {
   EXPECT_TRUE(Take(former).empty());
 }
 
+TEST_F(BatchFormerTest, ABatchIsFullByItemsOrTokensOfClientsThatMayRun) {
+  BatchFormer former({.max_batch_size = 4, .max_batch_tokens = 100, .order = {.max_running_per_client = 2}});
+  Add(former, Document(1, 40), From("a"));
+  Add(former, Document(2, 40), From("b"));
+  EXPECT_FALSE(former.HasFullBatch());
+  Add(former, Document(3, 20), From("b"));
+  EXPECT_TRUE(former.HasFullBatch());
+  EXPECT_THAT(former.TakeBatch(clock_.Now()).jobs, testing::SizeIs(3));
+  for (int32_t id = 1; id <= 4; ++id) Add(former, Document(id), From("b"));
+  EXPECT_FALSE(former.HasFullBatch()) << "client b runs two";
+}
+
 // Sizes   8x8  4x4  8x8  8x4  4x4        8x4 is another size than 4x8
 // Batches  1         1
 //               2              2
@@ -168,6 +180,29 @@ TEST_F(BatchFormerTest, TheFirstInOrderDecidesTheBatchAndOthersJoinInOrder) {
   EXPECT_THAT(Names(Take(former)), ElementsAre(5, 4, 2));
   EXPECT_THAT(Names(Take(former)), ElementsAre(3));
   EXPECT_THAT(Names(Take(former)), ElementsAre(1));
+}
+
+// Runs take 1 ms a token, so two documents of 100 make their deadline at once, and one behind another document.
+TEST_F(BatchFormerTest, ABatchBehindARunningOneGrowsOnlyAsLongAsItMakesItsDeadlines) {
+  BatchFormer former({});
+  for (const int64_t tokens : {100, 200, 300}) {
+    Add(former, Document(1, tokens));
+    Take(former, absl::Milliseconds(tokens));
+  }
+  const auto take = [&](absl::Duration busy) {
+    RequestContext urgent;
+    urgent.deadline = clock_.Now() + absl::Milliseconds(250);
+    for (int32_t id = 1; id <= 3; ++id) Add(former, Document(id, 100), urgent);
+    const BatchFormer::Batch batch = former.TakeBatch(clock_.Now(), {.busy_until = clock_.Now() + busy});
+    const absl::Duration run = batch.jobs.size() * absl::Milliseconds(100);
+    EXPECT_NEAR(absl::ToDoubleMilliseconds(batch.predicted_end - clock_.Now()), absl::ToDoubleMilliseconds(busy + run),
+                5);
+    former.Complete(0, batch.jobs, run, /*failed=*/false, clock_.Now());
+    former.TakeAll();
+    return batch.jobs.size();
+  };
+  EXPECT_EQ(take(absl::ZeroDuration()), 2u);
+  EXPECT_EQ(take(absl::Milliseconds(100)), 1u);
 }
 
 // Runs take 1 ms a token. The most urgent has 250 ms; alone it makes it, with two more it does not.

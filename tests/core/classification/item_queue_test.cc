@@ -68,6 +68,17 @@ TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
   EXPECT_EQ(order, "bca");
 }
 
+TEST_F(ItemQueueTest, AWorkerOnProbationTakesNoBatchAhead) {
+  ItemQueue items({.batches = {.max_batch_size = 2}}, models::CpuWorkers(2));
+  ASSERT_TRUE(Admit(items, Document(1)).ok());
+  EXPECT_FALSE(items.HasBatchAhead(0)) << "an item is no full batch";
+  ASSERT_TRUE(Admit(items, Document(2)).ok());
+  EXPECT_TRUE(items.HasBatchAhead(0));
+  items.OnModelDiscarded(0);
+  EXPECT_FALSE(items.HasBatchAhead(0));
+  EXPECT_TRUE(items.HasBatchAhead(1));
+}
+
 // Threads divide their time, not their number of items, evenly between clients: also before an item has ended.
 TEST_F(ItemQueueTest, ChargesAClientWithAPreparationWhenItBegins) {
   ItemQueue items({});

@@ -32,6 +32,8 @@ class DynamicBatchingEngineFixture : public testing::Test {
     classifier->on_batch = on_batch;
     classifier->on_logits = on_logits;
     classifier->on_rest = on_rest;
+    classifier->on_finish = on_finish;
+    classifier->at_once = at_once;
     classifier->on_replicate = on_replicate;
     auto engine =
         DynamicBatchingEngine::Create(WeightsOf(std::move(classifier)), std::move(pool),
@@ -83,7 +85,8 @@ class DynamicBatchingEngineFixture : public testing::Test {
 
   std::function<absl::Status(absl::Span<const models::ClassifierItem* const>)> on_batch;
   std::function<void(std::vector<float>&)> on_logits;
-  std::function<void()> on_rest;
+  std::function<void()> on_rest, on_finish;
+  int64_t at_once = 1;
   std::function<absl::Status()> on_replicate;
   FakeClock clock_;
   const std::shared_ptr<RecordingClassificationObserver::Record> record_ =

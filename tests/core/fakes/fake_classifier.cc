@@ -1,6 +1,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 
 #include <numeric>
+#include <utility>
 
 namespace longshort::core {
 namespace {
@@ -67,6 +68,23 @@ absl::StatusOr<models::ClassifierResult> FakeClassifier::Run(absl::Span<const mo
   }
   if (original_->on_logits) original_->on_logits(rows_);
   return models::ClassifierResult{.rows = rows_, .counts = {.multiply_adds = 7}};
+}
+
+absl::Status FakeClassifier::BeginBatch(absl::Span<const models::ClassifierItem* const> items,
+                                        models::ClassifierOutput output) {
+  EXPECT_LT(static_cast<int64_t>(begun_.size()), batches_at_once());
+  absl::StatusOr<models::ClassifierResult> result = Run(items, output);
+  begun_.push_back({.result = std::move(result), .rows = rows_});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<models::ClassifierResult> FakeClassifier::FinishBatch() {
+  const BegunBatch batch = std::move(begun_.front());
+  begun_.pop_front();
+  if (original_->on_finish) original_->on_finish();
+  if (!batch.result.ok()) return batch.result.status();
+  finished_rows_ = batch.rows;
+  return models::ClassifierResult{.rows = finished_rows_, .counts = batch.result->counts};
 }
 
 models::ClassifierItem Document(int32_t id, int64_t tokens) {

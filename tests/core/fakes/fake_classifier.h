@@ -1,6 +1,7 @@
 // A classifier whose logits are sums over the item, and a listener and an observer that keep what they hear.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,11 @@ class FakeClassifier final : public models::Classifier {
   models::ClassifierWeights::Replica Replicate(const models::WorkerDevice& device) const;
   absl::StatusOr<models::ClassifierResult> Run(absl::Span<const models::ClassifierItem* const> items,
                                                models::ClassifierOutput output) override;
+  // Runs the batch. FinishBatch returns what it led to, its error included, as a device does.
+  absl::Status BeginBatch(absl::Span<const models::ClassifierItem* const> items,
+                          models::ClassifierOutput output) override;
+  absl::StatusOr<models::ClassifierResult> FinishBatch() override;
+  int64_t batches_at_once() const override { return original_->at_once; }
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
@@ -41,6 +47,10 @@ class FakeClassifier final : public models::Classifier {
   std::function<absl::Status(absl::Span<const models::ClassifierItem* const>)> on_batch;
   // Changes the rows of a batch before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
+  // The result of batches_at_once().
+  int64_t at_once = 1;
+  // Called when the first batch that has begun is to be finished.
+  std::function<void()> on_finish;
   // Called when the classifier is to rest.
   std::function<void()> on_rest;
   // Called for every replica. What it returns, unless OK, is the result.
@@ -50,6 +60,12 @@ class FakeClassifier final : public models::Classifier {
   const FakeClassifier* original_ = this;
   models::ClassifierInfo info_;
   std::vector<float> rows_;
+  struct BegunBatch {
+    absl::StatusOr<models::ClassifierResult> result;
+    std::vector<float> rows;
+  };
+  std::deque<BegunBatch> begun_;
+  std::vector<float> finished_rows_;
 };
 
 // A document of the one token `id`, and an image whose only value (of height * width) that is not 0 is `value`.

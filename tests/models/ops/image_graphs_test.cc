@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/device/gpu_device.h"
+#include "models/ops/item_attention/batches_on_device.h"
 #include "models/ops/item_attention/gpu_item_attention.h"
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"
@@ -70,17 +71,25 @@ class ImageGraphsTest : public ::testing::Test {
   }
   static void ExpectSums(GpuItemAttention& attention, const std::vector<ImageItem>& images,
                          const GpuItemAttention::ImageLayers& layers) {
-    std::vector<const ImageItem*> batch;
-    std::vector<float> expected;
+    EXPECT_THAT(attention.RunImages(PointersTo(images), kShape.channels, layers, /*prepared=*/true),
+                ElementsAreArray(SumsOf(images)))
+        << images.size();
+  }
+  static std::vector<const ImageItem*> PointersTo(const std::vector<ImageItem>& images) {
+    std::vector<const ImageItem*> pointers;
+    for (const ImageItem& image : images) pointers.push_back(&image);
+    return pointers;
+  }
+  // What Sums computes.
+  static std::vector<float> SumsOf(const std::vector<ImageItem>& images) {
+    std::vector<float> sums;
     for (const ImageItem& image : images) {
-      batch.push_back(&image);
       std::vector<float> values(image.size());
       image.WriteValues(values.data());
-      expected.push_back(std::accumulate(values.begin(), values.begin() + image.height * image.width, 0.0F));
-      expected.push_back(values.back());
+      sums.push_back(std::accumulate(values.begin(), values.begin() + image.height * image.width, 0.0F));
+      sums.push_back(values.back());
     }
-    EXPECT_THAT(attention.RunImages(batch, kShape.channels, layers, /*prepared=*/true), ElementsAreArray(expected))
-        << images.size();
+    return sums;
   }
 
   EmulatedDevice* device_ = nullptr;
@@ -99,6 +108,15 @@ TEST_F(ImageGraphsTest, RunABatchOfAnyNumberThatHasRoomInOne) {
   }
 }
 
+TEST_F(ImageGraphsTest, TakeTheMemoryThatIsPlanned) {
+  const std::unique_ptr<GpuItemAttention> attention = Make();
+  const int64_t free = device_->free_bytes();
+  ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
+  const int64_t taken = free - device_->free_bytes(), planned = ImageGraphBytes({.images = kMaxImages}, kShape, 2);
+  EXPECT_GE(taken, planned);
+  EXPECT_LE(taken, planned + 2 * 512) << "an upload and logits begin at multiples of 256, with a strip between";
+}
+
 TEST_F(ImageGraphsTest, RunBatchesOfBytesAndOfValuesInTurn) {
   const std::unique_ptr<GpuItemAttention> attention = Make();
   ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
@@ -112,6 +130,29 @@ TEST_F(ImageGraphsTest, RunBatchesOfBytesAndOfValuesInTurn) {
     EXPECT_EQ(device_->replays(), ++replays);
   }
   ExpectSums(*attention, ImagesOfBytes(kMaxImages + 1), Sums);  // without a graph
+}
+
+TEST_F(ImageGraphsTest, ABatchIsPackedAndUploadedBeforeTheOneBeforeHasRun) {
+  const std::unique_ptr<GpuItemAttention> attention = Make();
+  ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
+  // Both batches have memory for their rows now.
+  for (int i = 0; i < 2; ++i) ExpectSums(*attention, Images(10), Sums);
+  const int64_t replays = device_->replays();
+  // The host packs it, and does not keep it.
+  const auto begin = [&](const std::vector<ImageItem>& images) {
+    const int64_t before = device_->calls();
+    attention->BeginImages(PointersTo(images), kShape.channels, Sums, /*prepared=*/true);
+    EXPECT_GE(device_->calls(), before + 3) << "an upload, a run, and a copy of the rows";
+  };
+  begin(Images(10));
+  begin(ImagesOfBytes(3));
+  EXPECT_EQ(device_->replays(), replays) << "nothing has waited for the device";
+  for (int64_t run = 1; run <= 4; ++run) {
+    EXPECT_THAT(attention->FinishBatch(), ElementsAreArray(SumsOf(run % 2 == 1 ? Images(10) : ImagesOfBytes(3))))
+        << run;
+    EXPECT_EQ(device_->replays(), replays + run) << "the batch behind it has not run";
+    if (run <= 2) begin(run % 2 == 1 ? Images(10) : ImagesOfBytes(3));
+  }
 }
 
 TEST_F(ImageGraphsTest, LeaveLargerBatchesAndOtherSizesToTheLayers) {

@@ -21,8 +21,8 @@ absl::StatusOr<std::unique_ptr<GpuItemAttention>> EmulatedBackends::MakeItemAtte
   return MakeGpuItemAttention(gpu, head_width);
 }
 
-int64_t EmulatedBackends::ImageGraphBytes(int64_t image_values, int64_t classes) const {
-  return longshort::models::ImageGraphBytes(graphs_, image_values, classes);
+int64_t EmulatedBackends::ImageGraphBytes(const ImageShape& image, int64_t classes) const {
+  return longshort::models::ImageGraphBytes(graphs_, image, classes);
 }
 
 int64_t EmulatedBackends::DocumentGraphBytes(int64_t classes) const {

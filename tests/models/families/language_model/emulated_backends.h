@@ -43,7 +43,7 @@ class EmulatedBackends final : public GpuBackends {
                                          const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                       int64_t head_width) const override;
-  int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override;
+  int64_t ImageGraphBytes(const ImageShape& image, int64_t classes) const override;
   int64_t DocumentGraphBytes(int64_t classes) const override;
 
  private:

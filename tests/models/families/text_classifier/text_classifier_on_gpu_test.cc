@@ -55,6 +55,25 @@ class TextClassifierOnGpu : public ::testing::Test {
     return Compute(classifier, ClassifierOutput::kLogits);
   }
 
+  // Begins a batch whose documents need not exist any longer.
+  static absl::Status Begin(Classifier& classifier, const std::vector<std::vector<int32_t>>& documents) {
+    std::vector<ClassifierItem> items;
+    for (const std::vector<int32_t>& document : documents) items.push_back(TokenItem{{document}});
+    std::vector<const ClassifierItem*> batch;
+    for (const ClassifierItem& item : items) batch.push_back(&item);
+    return classifier.BeginBatch(batch, ClassifierOutput::kLogits);
+  }
+  static std::vector<float> Finish(Classifier& classifier) {
+    const absl::StatusOr<ClassifierResult> result = classifier.FinishBatch();
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? std::vector<float>(result->rows.begin(), result->rows.end()) : std::vector<float>();
+  }
+
+  // The first two have graphs, the third has not.
+  const std::vector<std::vector<std::vector<int32_t>>> batches_ = {
+      {{1, 2, 3}, std::vector<int32_t>(30, 5)},
+      {{7, 4, 4, 8}, {9}},
+      {std::vector<int32_t>(39, 5), std::vector<int32_t>(38, 6)}};
   TextClassifierConfig config_ = SmallTextConfig();
   const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
   std::vector<std::string> losses_;
@@ -120,6 +139,46 @@ TEST_F(TextClassifierOnGpu, AFaultOfAnyCallFailsItsBatchAndNothingElse) {
     EXPECT_EQ(*again, expected) << call;
   }
   EXPECT_THAT(losses_, IsEmpty());
+}
+
+TEST_F(TextClassifierOnGpu, TwoBatchesAtOnceHaveTheBitsOfOneAfterTheOther) {
+  const std::unique_ptr<Classifier> classifier = LoadOnGpu();
+  ASSERT_EQ(classifier->batches_at_once(), 2);
+  std::vector<std::vector<float>> alone;
+  for (const auto& documents : batches_) {
+    ASSERT_THAT(Begin(*classifier, documents), IsOk());
+    alone.push_back(Finish(*classifier));
+  }
+  for (size_t first = 0; first < batches_.size(); ++first) {
+    for (size_t second = 0; second < batches_.size(); ++second) {
+      ASSERT_THAT(Begin(*classifier, batches_[first]), IsOk());
+      ASSERT_THAT(Begin(*classifier, batches_[second]), IsOk());
+      EXPECT_EQ(Finish(*classifier), alone[first]) << first << " " << second;
+      EXPECT_EQ(Finish(*classifier), alone[second]) << first << " " << second;
+    }
+  }
+}
+
+TEST_F(TextClassifierOnGpu, AFaultOfTheNextBatchIsNotThatOfTheOneThatRuns) {
+  for (const auto& documents : {batches_[1], batches_[2]}) {
+    const std::unique_ptr<Classifier> classifier = LoadOnGpu();
+    ASSERT_THAT(Begin(*classifier, batches_[0]), IsOk());
+    const std::vector<float> expected = Finish(*classifier);
+    int64_t call = 0;
+    for (;; ++call) {
+      ASSERT_THAT(Begin(*classifier, batches_[0]), IsOk());
+      devices_.back()->FailAfter(call, DeviceFault::kError);
+      const absl::Status status = Begin(*classifier, documents);
+      if (status.ok()) break;
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << call;
+      devices_.back()->FailAfter(-1, DeviceFault::kError);
+      EXPECT_EQ(Finish(*classifier), expected) << call;
+    }
+    EXPECT_GE(call, 4);
+    devices_.back()->FailAfter(-1, DeviceFault::kError);
+    EXPECT_EQ(Finish(*classifier), expected);
+    Finish(*classifier);
+  }
 }
 
 TEST_F(TextClassifierOnGpu, ABatchForWhichThereIsNoMemoryFailsAsThatAndNothingElse) {
