@@ -89,7 +89,6 @@ WorkOrder::Load ItemQueue::Waiting(const WorkOrder::Load& unprepared, const Work
 
 absl::Status ItemQueue::CheckBytes(ClassificationJob& job, const WorkOrder::Load& all) {
   job.held = Budget::Share(options_.waiting_bytes->Of(job.context().client));
-  if (state_.waiting_items == 0) return absl::OkStatus();
   const absl::Status status = job.held.Grow(job.bytes());
   return status.ok() ? status : RefuseForNow(all, std::string(status.message()));
 }

@@ -39,8 +39,7 @@ class ItemQueue final : public WorkQueue {
  public:
   struct Options {
     WaitingLimits limits = {.max_queued = 1024};
-    // Bytes that the waiting items of all queues with these budgets may hold. An item is always admitted while its
-    // queue is empty.
+    // Bytes that the waiting items of all queues with these budgets may hold.
     std::shared_ptr<ClientBudgets> waiting_bytes = WaitingByteBudgets(int64_t{256} << 20);
     // An item without a deadline is due this long after it arrived. Among the items of one client, the earliest due
     // time goes first.

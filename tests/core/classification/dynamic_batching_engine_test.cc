@@ -140,7 +140,7 @@ TEST_F(DynamicBatchingEngineTest, ClassifiersShareTheBytesOfTheirWaitingItems) {
   HoldBatches(gate);
   const std::shared_ptr<ClientBudgets> budgets = WaitingByteBudgets(200);
   auto other = std::make_unique<Budget::Share>(budgets->all());
-  other->Add(190);
+  other->Add(180);
   const auto engine = MakeEngine({.items = {.waiting_bytes = budgets}});
   Submit(*engine, Document(1), {}, 5);
   gate.WaitForArrival();
