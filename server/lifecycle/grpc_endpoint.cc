@@ -29,6 +29,9 @@ constexpr int kHandshakeSeconds = 10;
 constexpr int kMaxCallsPerConnection = 1024;
 // Limit of a call's headers. Clients' metadata have some hundred bytes, tokens a few thousand.
 constexpr int kMaxMetadataBytes = 16 << 10;
+// What an idle connection keeps for its next read; gRPC adds a header. A connection that sends more is read in larger
+// parts.
+constexpr int kFirstReadBytes = (2 << 10) - 64;
 // Limit of one read. gRPC processes a read completely before it closes a connection.
 constexpr int kMaxReadAtOnceBytes = 64 << 10;
 // A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
@@ -124,9 +127,12 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       MakeServerCredentials(tls, environment.log));
-  builder.RegisterService(&endpoint->service_);
+  endpoint->service_.AddTo(builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   SetChannelArguments(options, builder);
+  // A client whose TLS handshake fails finds the reason only if gRPC has read all that it sent: closing a socket with
+  // unread bytes resets it.
+  if (tls == nullptr) builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFirstReadBytes);
   grpc::ResourceQuota quota("longshort");
   quota.Resize(static_cast<size_t>(MessageBufferBytes(options, machine)));
   builder.SetResourceQuota(quota);

@@ -146,7 +146,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   options->tracing = *std::move(tracing);
 
   SwitchOffLockOrderChecks();
-  SwitchOffTlsSessionCaches();
+  LimitTlsMemory();
   RaiseDescriptorLimit();
   SignalWatcher signals;
   if (const absl::Status status = signals.Start(); !status.ok()) return Fail(status);

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from integration import http2
+from integration.http2 import frame
+
 from hostile.messages import TOKENIZE
 from hostile.target import Client, Target, main
 
@@ -29,6 +32,13 @@ async def unfinished_head(target: Target) -> None:
 
 async def idle_grpc(target: Target) -> None:
     async with target.by_grpc() as connection:
+        await connection.until(lambda: False)
+
+
+async def burst(target: Target) -> None:
+    """Frames that gRPC answers. It keeps the memory for as many answers until the connection ends."""
+    async with target.by_grpc() as connection:
+        await connection.send(frame(http2.SETTINGS, 0, 0, b"") * 13_000)
         await connection.until(lambda: False)
 
 
@@ -70,6 +80,7 @@ CLIENTS = {
     "long hellos": (2_000, long_hello),
     "asterisks": (4_090, asterisk),
     "idle gRPC": (2_000, idle_grpc),
+    "bursts": (2_000, burst),
     "unfinished handshakes": (2_000, unfinished_handshake),
     "kept open": (1_000, kept_open),
 }

@@ -87,6 +87,7 @@ ATTACKS = {
     "unfinished connections": Attack(
         "connections", ("unfinished heads", "idle gRPC", "unfinished handshakes"), "stranger", tls=True
     ),
+    "bursts": Attack("connections", ("bursts",), "stranger"),
     "asterisks": Attack("connections", ("asterisks",), "stranger", served=("status 400",)),
     "long hellos": Attack("connections", ("long hellos",), "stranger", tls=True, served=("long hellos refused",)),
     "bodies without end": Attack("hog_bodies", ("bodies",), "stranger", bodies=True),

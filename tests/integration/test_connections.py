@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from integration import http2
+from integration.certificates import Authority
 from integration.server_process import BINARY, Server, wait_until
+from integration.tls_calls import files_of, trusting_context
 
 MANY = 150
 
@@ -50,6 +54,39 @@ def serves(server: Server) -> bool:
 
 def refused(server: Server) -> float:
     return server.metric("longshort_connections_refused_total")
+
+
+@pytest.mark.parametrize(("tls", "kib"), [(False, 16), (True, 72)], ids=["plain", "tls"])
+@pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
+def test_an_idle_connection_takes_little_memory(repository: Path, tmp_path: Path, tls: bool, kib: int) -> None:
+    authority = Authority("servers")
+    options = files_of(tmp_path, authority.server("127.0.0.1")) if tls else []
+    context = trusting_context() if tls else None
+    ping, answer = (http2.frame(http2.PING, flags, 0, bytes(8)) for flags in (0, http2.ACKNOWLEDGED))
+
+    def memory(server: Server) -> int:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+
+    def open_one(stack: ExitStack, server: Server) -> None:
+        connection = connect(stack, server.grpc_port)
+        if context is not None:
+            connection = stack.enter_context(context.wrap_socket(connection))
+        connection.sendall(http2.BEGINNING + ping)
+        received = b""
+        while answer not in received:
+            received += connection.recv(4096)
+
+    with (
+        Server(repository, tmp_path / "server", *options, trusted=authority.pem if tls else None) as server,
+        ExitStack() as stack,
+    ):
+        for _ in range(MANY):
+            open_one(stack, server)  # the first ones also fill what all share
+        before = memory(server)
+        for _ in range(2 * MANY):
+            open_one(stack, server)
+        wait_until(lambda: memory(server) - before < 2 * MANY * kib << 10, seconds=10)  # what handshakes took is freed
 
 
 def test_connections_beyond_the_descriptors_are_refused_until_others_are_closed(

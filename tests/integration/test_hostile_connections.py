@@ -24,7 +24,7 @@ from integration import classifier_directory, expect, http2, model_directory
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import MEASURED, Server, wait_until
-from integration.tls_calls import files_of
+from integration.tls_calls import files_of, trusting_context
 
 TOKENIZE = "/longshort.v1.Inference/Tokenize"
 SCORE_TEXTS = "/longshort.v1.Inference/ScoreTexts"
@@ -78,14 +78,6 @@ class HostileClient:
         for thread in self._threads:
             thread.join()
         self._socket.close()
-
-
-def trusting_context() -> ssl.SSLContext:
-    """For clients that take any certificate."""
-    tls = ssl.create_default_context()
-    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    tls.set_alpn_protocols(["h2"])
-    return tls
 
 
 def calls(each: Callable[[int, bytes], bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import grpc
@@ -18,6 +19,14 @@ def files_of(folder: Path, pair: Pair) -> list[str]:
     """The options of this certificate, in files of `folder`."""
     pair.write(folder, "server")
     return tls_options(folder)
+
+
+def trusting_context() -> ssl.SSLContext:
+    """For clients that take any certificate."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    return tls
 
 
 def call(channel: grpc.Channel) -> None:

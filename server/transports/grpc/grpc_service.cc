@@ -6,6 +6,8 @@
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -96,13 +98,20 @@ absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& me
 
 namespace {
 
+// The unary methods that gRPC knows: those that clients call most. It finds them by a table of 160 bytes for each,
+// which every connection has, and reads the message before the call begins. For other methods that takes a step more.
+constexpr std::array<std::string_view, 6> kFrequent = {
+    "longshort.v1.Inference/ScoreText", "longshort.v1.Inference/ClassifyImage",
+    "longshort.v1.Inference/Embed",     "longshort.v1.Inference/Generate",
+    "longshort.v1.Inference/Tokenize",  "inference.GRPCInferenceService/ModelInfer",
+};
+
 using google::protobuf::Message;
 using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 
 using Unary = grpc::ServerUnaryReactor;
-using Writing = grpc::ServerWriteReactor<ByteBuffer>;
-using Bidirectional = grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>;
+using Stream = grpc::ServerGenericBidiReactor;
 
 // Reads a message from its bytes. `most`: Operation::max_request_bytes.
 absl::Status ReadMessage(const CallEnvironment& environment, size_t most, ByteBuffer& bytes, Message& message,
@@ -123,21 +132,22 @@ bool IsRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
 }
 
-// A Call as a gRPC reactor. There are three reactor types for two reasons. gRPC reads the single message of a unary or
-// server-streaming call before the call begins. And it runs only unary reactors inline, without waking a thread.
+// A Call as a gRPC reactor: Unary for frequent methods, which gRPC runs inline, without waking a thread; Stream for all
+// others.
 template <typename Reactor>
 class GrpcCall final : public Reactor, public Call {
  public:
-  // `request` and `response`, if the reactor has them, live as long as `context`.
+  // `request` and `response` of a Unary live as long as `context`.
   static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, ConnectionCounts& counts,
                         CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
     const auto call =
         std::make_shared<GrpcCall>(environment, rpc, counts, *context, const_cast<ByteBuffer*>(request), response);
-    if (call->Open()) {
-      call->Begin();
+    if (call->begins_with_message_) {
+      call->until_read_ = call;
+      call->BeginRead();
     } else {
-      call->Uncount();  // it is in no account, and gRPC keeps it until its status is written
+      call->OpenAndBegin();
     }
     return call.get();
   }
@@ -152,9 +162,8 @@ class GrpcCall final : public Reactor, public Call {
         received_(request == nullptr ? &read_ : request),
         response_(response),
         counts_(counts),
-        own_counts_(counts.Of(record().peer())) {
-    ++own_counts_.begun;
-  }
+        own_counts_(counts.Of(record().peer())),
+        begins_with_message_(!kUnary && (rpc.kind == RpcKind::kUnary || rpc.kind == RpcKind::kServerStream)) {}
 
   // Safe beside the reactor's end.
   void Uncount() {
@@ -162,8 +171,17 @@ class GrpcCall final : public Reactor, public Call {
   }
 
  private:
-  static constexpr bool kReads = std::is_same_v<Reactor, Bidirectional>;
-  static constexpr bool kWrites = !std::is_same_v<Reactor, Unary>;
+  static constexpr bool kUnary = std::is_same_v<Reactor, Unary>;
+
+  void OpenAndBegin() {
+    counted_ = true;
+    ++own_counts_.begun;
+    if (Open()) {
+      Begin();
+    } else {
+      Uncount();  // it is in no account, and gRPC keeps it until its status is written
+    }
+  }
 
   // Call:
   absl::StatusOr<CallAnswer> Encode(Message&& message) const override {
@@ -184,21 +202,21 @@ class GrpcCall final : public Reactor, public Call {
     return status;
   }
   void BeginRead() override {
-    if constexpr (kReads) this->StartRead(received_);
+    if constexpr (!kUnary) this->StartRead(received_);
   }
   void BeginWrite(CallAnswer& answer) override {
     record().trace().BeginMessage();
     SendId();
-    if constexpr (kWrites) this->StartWrite(&std::get<ByteBuffer>(answer.content));
+    if constexpr (!kUnary) this->StartWrite(&std::get<ByteBuffer>(answer.content));
   }
   void Finish(const absl::Status& work_status, std::optional<CallAnswer> answer) override {
     const absl::Status status = record().Finish(work_status);
     if (status.ok()) SendId();
     if (IsRefusal(status)) counts_.NoteRefused(own_counts_);
     grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
-    if constexpr (!kReads) received_->Clear();  // a refused call has not read it
+    if (kUnary || begins_with_message_) received_->Clear();  // a refused call has not read it
     if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
-    if constexpr (kWrites) {
+    if constexpr (!kUnary) {
       answer_ = std::get<ByteBuffer>(std::move(answer->content));
       this->StartWriteAndFinish(&answer_, {}, std::move(final_status));
     } else {
@@ -230,7 +248,11 @@ class GrpcCall final : public Reactor, public Call {
 #pragma clang diagnostic ignored "-Winconsistent-missing-override"
 #endif
   // NOLINTBEGIN(modernize-use-override)
-  void OnReadDone(bool ok) { ReadDone(ok); }
+  void OnReadDone(bool ok) {
+    if (!begins_with_message_) return ReadDone(ok);
+    const std::shared_ptr<GrpcCall> call = std::move(until_read_);
+    OpenAndBegin();
+  }
   void OnWriteDone(bool ok) { WriteDone(ok); }
   // NOLINTEND(modernize-use-override)
 #ifdef __clang__
@@ -243,61 +265,48 @@ class GrpcCall final : public Reactor, public Call {
   }
   // For a unary call OnCancel and OnDone do as little as those of gRPC's own inlineable reactors, so gRPC may call them
   // inline instead of waking another thread. gRPC does not document this; without it calls only take longer.
-  bool InternalInlineable() override { return !kWrites; }
+  bool InternalInlineable() override { return kUnary; }
 
   CallbackServerContext& context_;
   ByteBuffer* const received_;
   ByteBuffer* const response_;
   ConnectionCounts& counts_;
   ConnectionCounts::Counts& own_counts_;  // of its connection
-  std::atomic<bool> counted_ = true;
-  ByteBuffer read_;    // of a call that reads more than one message
-  ByteBuffer answer_;  // sent with the status
+  const bool begins_with_message_;        // a Stream that reads only one
+  std::atomic<bool> counted_ = false;
+  std::shared_ptr<GrpcCall> until_read_;  // itself, while that message is read
+  ByteBuffer read_;                       // of a Stream
+  ByteBuffer answer_;                     // sent with the status
   bool answering_ = false;
   std::shared_ptr<grpc_call> finished_call_;
 };
 
-grpc::internal::RpcMethod::RpcType TypeOf(RpcKind kind) {
-  switch (kind) {
-    case RpcKind::kUnary:
-      return grpc::internal::RpcMethod::NORMAL_RPC;
-    case RpcKind::kServerStream:
-      return grpc::internal::RpcMethod::SERVER_STREAMING;
-    case RpcKind::kClientStream:
-      return grpc::internal::RpcMethod::CLIENT_STREAMING;
-    case RpcKind::kBidirectional:
-      break;
-  }
-  return grpc::internal::RpcMethod::BIDI_STREAMING;
-}
-
-grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc, ConnectionCounts& counts) {
-  if (rpc.kind == RpcKind::kUnary) {
-    return new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
-        [&](CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
-          return GrpcCall<Unary>::Start(environment, rpc, counts, context, request, response);
-        });
-  }
-  if (rpc.kind == RpcKind::kServerStream) {
-    return new grpc::internal::CallbackServerStreamingHandler<ByteBuffer, ByteBuffer>(
-        [&](CallbackServerContext* context, const ByteBuffer* request) {
-          return GrpcCall<Writing>::Start(environment, rpc, counts, context, request, nullptr);
-        });
-  }
-  return new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>([&](CallbackServerContext* context) {
-    return GrpcCall<Bidirectional>::Start(environment, rpc, counts, context, nullptr, nullptr);
-  });
-}
-
 }  // namespace
 
-GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs) : rpcs_(std::move(rpcs)) {
-  paths_.reserve(rpcs_.size());
+GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs)
+    : environment_(environment), rpcs_(std::move(rpcs)) {
+  int methods = 0;
   for (const Rpc& rpc : rpcs_) {
-    const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names.method()));
-    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(rpc.kind), nullptr));
-    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc, counts_));
+    const auto& [path, row] = *by_path_.emplace(absl::StrCat("/", rpc.names.method()), &rpc).first;
+    if (std::find(kFrequent.begin(), kFrequent.end(), rpc.names.method()) == kFrequent.end()) continue;
+    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
+    MarkMethodRawCallback(
+        methods++, new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
+                       [this, &rpc](CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
+                         return GrpcCall<Unary>::Start(environment_, rpc, counts_, context, request, response);
+                       }));
   }
+}
+
+void GrpcService::AddTo(grpc::ServerBuilder& builder) {
+  builder.RegisterService(this);
+  builder.RegisterCallbackGenericService(this);
+}
+
+grpc::ServerGenericBidiReactor* GrpcService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  const auto found = by_path_.find(context->method());
+  if (found == by_path_.end()) return CallbackGenericService::CreateReactor(context);
+  return GrpcCall<Stream>::Start(environment_, *found->second, counts_, context, nullptr, nullptr);
 }
 
 }  // namespace longshort::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <google/protobuf/message.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/hash/hash.h"
@@ -56,18 +58,23 @@ class ConnectionCounts final {
   std::atomic<int64_t> refused_ = 0;
 };
 
-class GrpcService final : public grpc::Service {
+class GrpcService final : public grpc::Service, public grpc::CallbackGenericService {
  public:
   // `environment` must outlive the service.
   GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs);
+
+  void AddTo(grpc::ServerBuilder& builder);
 
   const std::vector<Rpc>& rpcs() const { return rpcs_; }
   ConnectionCounts& counts() { return counts_; }
 
  private:
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+
+  const CallEnvironment& environment_;
   const std::vector<Rpc> rpcs_;
   ConnectionCounts counts_;
-  std::vector<std::string> paths_;  // gRPC refers to them
+  std::unordered_map<std::string, const Rpc*> by_path_;  // gRPC refers to the paths
 };
 
 // Parses the bytes of request messages. The server exchanges raw bytes with gRPC. So a message that cannot be parsed is

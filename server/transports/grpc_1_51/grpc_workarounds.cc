@@ -39,9 +39,10 @@ void SwitchOffChunkedReads() {
 
 void SwitchOffLockOrderChecks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
-void SwitchOffTlsSessionCaches() {
+void LimitTlsMemory() {
   const auto new_context = [](void* context, void*, CRYPTO_EX_DATA*, int, long, void*) {
     SSL_CTX_set_session_cache_mode(static_cast<SSL_CTX*>(context), SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(static_cast<SSL_CTX*>(context), SSL_MODE_RELEASE_BUFFERS);
   };
   // OpenSSL calls it with each new context from now on.
   [[maybe_unused]] static const int index = SSL_CTX_get_ex_new_index(0, nullptr, new_context, nullptr, nullptr);

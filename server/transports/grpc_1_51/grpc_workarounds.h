@@ -14,9 +14,10 @@ void SwitchOffChunkedReads();
 // gRPC's locks, behind one global lock, and aborts the process if two orders differ.
 void SwitchOffLockOrderChecks();
 
-// Has OpenSSL keep no TLS sessions of servers. gRPC has no option for its cache of 20,480 sessions of TLS 1.2, which
-// take up to 20 MB. Clients keep their sessions themselves, as tickets. Contexts that exist already keep their caches.
-void SwitchOffTlsSessionCaches();
+// Has OpenSSL keep no TLS sessions of servers, and no empty buffers of connections (two of 20 KB). gRPC has no option
+// for these, nor for the cache of 20,480 sessions of TLS 1.2, which take up to 20 MB. Clients keep their sessions
+// themselves, as tickets. Contexts that exist already stay as they are.
+void LimitTlsMemory();
 
 // Sends HTTP/2 GOAWAY to all clients while the server keeps answering. Calls that a client begins before it reads the
 // GOAWAY are served; it must send later calls elsewhere. A connection closes when its calls have ended.

@@ -62,7 +62,7 @@ class GrpcServiceTest : public ServingFixture {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service);
+    service.AddTo(builder);
     builder.experimental().SetInterceptorCreators(std::move(interceptors));
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
     const auto stub = v1::Inference::NewStub(
