@@ -6,8 +6,8 @@
 set(LONGSHORT_TEST_OPTIONS -O0 $<$<CONFIG:RelWithDebInfo>:-fno-sanitize=undefined>)
 set(LONGSHORT_TORCH_TEST_OPTIONS ${LONGSHORT_TEST_OPTIONS} $<$<CONFIG:Release>:-O1>)
 # The protocols, the clients, generated messages and what only loads models are compiled with -O1 for a short build
-# (tests/build_cost measures it), and with inlining of small functions, which -O1 lacks, for short calls. The engines, the
-# kernels keep -O3. With -O1, GCC 12 takes the empty functions of std::function for uninitialized.
+# (tests/build_cost measures it), and with inlining of small functions, which -O1 lacks, for short calls. The engines and
+# the kernels keep -O3. With -O1, GCC 12 takes the empty functions of std::function for uninitialized.
 set(LONGSHORT_EDGE_OPTIONS
   $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Release>:-findirect-inlining>
   $<$<CONFIG:Release>:-fstrict-aliasing> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
@@ -25,8 +25,8 @@ function(_longshort_target name)
   longshort_use_precompiled(${name} ${ARGN})
 endfunction()
 
-# _longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
-function(_longshort_unity name files)
+# longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
+function(longshort_unity name files)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
   # In files that are compiled together, GCC treats the content of an anonymous namespace as a header's.
   if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -39,7 +39,7 @@ function(longshort_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} ${ARG_PRIVATE})
-  _longshort_unity(${name} 0)
+  longshort_unity(${name} 0)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
@@ -72,7 +72,6 @@ function(longshort_program name)
   cmake_parse_arguments(ARG "" "INSTALL" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
-  _longshort_unity(${name} 0)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   if(ARG_INSTALL)
     file(RELATIVE_PATH _libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/longshort)
@@ -95,7 +94,7 @@ function(longshort_test name)
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
   # Not all files of a large room, because of the compiler's memory. Each file has its own namespace. Preset `debug` compiles
   # each file by itself.
-  _longshort_unity(${name} 40)
+  longshort_unity(${name} 40)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)
