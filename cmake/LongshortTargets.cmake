@@ -26,8 +26,8 @@ function(_longshort_target name)
   longshort_use_precompiled(${name} ${ARGN})
 endfunction()
 
-# _longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
-function(_longshort_unity name files)
+# longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
+function(longshort_unity name files)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
   # In files that are compiled together, GCC treats the content of an anonymous namespace as a header's.
   if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -40,7 +40,7 @@ function(longshort_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} ${ARG_PRIVATE})
-  _longshort_unity(${name} 0)
+  longshort_unity(${name} 0)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
@@ -95,7 +95,7 @@ function(longshort_test name)
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
   # Not all files of a large room, because of the compiler's memory. Each file has its own namespace. Preset `debug` compiles
   # each file by itself.
-  _longshort_unity(${name} 40)
+  longshort_unity(${name} 40)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)
