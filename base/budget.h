@@ -130,7 +130,7 @@ class ClientBudgets final {
       : ClientBudgets(all, all->capacity() / 2, std::move(names), /*leaves_room=*/true) {}
 
   // The budget of a client. It stays until a later call finds that no caller has a pointer to it, so that a client of
-  // one call after the other does not make it anew each time.
+  // one call after the other does not make it each time.
   std::shared_ptr<Budget> Of(const std::string& client);
   const std::shared_ptr<Budget>& all() const { return all_; }
 
