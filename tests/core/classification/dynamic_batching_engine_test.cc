@@ -114,11 +114,13 @@ TEST_F(DynamicBatchingEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNev
   EXPECT_FALSE(refused->end.ended());
 }
 
-TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
+TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimit) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.waiting_bytes = WaitingByteBudgets(200)}});
-  Submit(*engine, Document(1), {}, 5000);
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(1), .bytes = 101}, nullptr).message(),
+            "this client's waiting items hold 0 bytes and this one has 101; together they may hold 100");
+  Submit(*engine, Document(1), {}, 100);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
   EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr).message(),
