@@ -38,11 +38,12 @@ def make(out: Path, libtorch: Path | None, *, emulated: bool) -> int:
     `libtorch`: the folder torch of another wheel than .venv's. `emulated`: packs the programs of build/release, for the
     rehearsal, instead of those with CUDA.
     """
-    build = ROOT / "build" / ("release" if emulated else "cuda")
     programs = EMULATED_PROGRAMS if emulated else CUDA_PROGRAMS
-    if not emulated:
-        _configure(build, libtorch)
-    subprocess.run(["cmake", "--build", build, "--target", *programs], check=True)
+    if emulated:
+        build = ROOT / "build/release"
+        subprocess.run(["cmake", "--build", build, "--target", *programs], check=True)
+    else:
+        build = build_with_cuda(libtorch)
     with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
         folder = Path(scratch) / build.name
         for name in ("bin", "lib", "python"):
@@ -65,6 +66,14 @@ def make(out: Path, libtorch: Path | None, *, emulated: bool) -> int:
     if not emulated:
         check_size(size, travelling_bytes(ROOT, out))
     return size
+
+
+def build_with_cuda(libtorch: Path | None) -> Path:
+    """Builds CUDA_PROGRAMS, and returns the build's folder. It needs nvcc, not a GPU. `libtorch`: as in make."""
+    build = ROOT / "build/cuda"
+    _configure(build, libtorch)
+    subprocess.run(["cmake", "--build", build, "--target", *CUDA_PROGRAMS], check=True)
+    return build
 
 
 def check_size(bundle: int, checkout: int) -> None:
@@ -93,8 +102,8 @@ def _configure(build: Path, libtorch: Path | None) -> None:
     options = ["-DLONGSHORT_CUDA=on", f"-DCMAKE_CUDA_ARCHITECTURES={ARCHITECTURES}",
                "-DCMAKE_CUDA_FLAGS=--compress-mode=size", "-DCMAKE_SKIP_BUILD_RPATH=ON",
                "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'$ORIGIN/../lib'"]  # fmt: skip
-    if libtorch is not None:
-        options.append(f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")
+    # Without one, CMake looks for .venv's again.
+    options.append("-ULONGSHORT_TORCH_ROOT" if libtorch is None else f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")
     configure = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
 
