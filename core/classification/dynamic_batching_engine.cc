@@ -79,7 +79,10 @@ bool ClassifierReplica::BeginBatch() {
   if (taken.jobs.empty()) return false;
   BegunBatch batch = {.jobs = std::move(taken.jobs), .begun = clock_.Now(), .predicted_end = taken.predicted_end};
   std::vector<const models::ClassifierItem*> items;
-  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) items.push_back(&job->item());
+  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) {
+    observer_.OnQueued(job->WaitedAsItem(batch.begun));
+    items.push_back(&job->item());
+  }
   const absl::Status status = health_.RunModel(
       "the model's batch", [&] { return classifier_->BeginBatch(items, batch.jobs.front()->output()); });
   if (status.ok()) {
@@ -113,10 +116,7 @@ void ClassifierReplica::EndBatch(BegunBatch batch, const absl::StatusOr<models::
   BatchReport report;
   report.items = static_cast<int64_t>(batch.jobs.size());
   report.run = end - begin;
-  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) {
-    observer_.OnQueued(job->WaitedAsItem(begin));
-    report.tokens += TokensOf(job->item());
-  }
+  for (const std::unique_ptr<ClassificationJob>& job : batch.jobs) report.tokens += TokensOf(job->item());
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
   if (result.ok()) {
