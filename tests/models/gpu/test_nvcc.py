@@ -15,6 +15,7 @@ def test_what_tests_an_instruction_on_a_gpu_compiles(chip: str, tmp_path: Path) 
     assert kernels_of(compiled(Path(__file__).parent / "instruction_kernels.cu", chip, tmp_path / "kernels.o"))
 
 
+@pytest.mark.timeout(1800)  # several CPU minutes, beside other tests
 def test_the_programs_with_cuda_compile_and_link() -> None:
     """As for a bundle. C++ that other builds have, too, comes from the compiler cache."""
     build = build_with_cuda(libtorch=None)
