@@ -70,10 +70,6 @@ at::Tensor LayerNorm::Normalized(const at::Tensor& rows) const {
   return normalized;
 }
 
-at::Tensor FeedForward::operator()(const at::Tensor& rows, const at::Tensor& added) const {
-  return out(in.Gelu(rows), added);
-}
-
 void TensorMove::Move(at::Tensor& tensor, std::optional<at::ScalarType> type) {
   if (!tensor.defined()) return;
   const at::ScalarType wanted = type.value_or(tensor.scalar_type());

@@ -66,11 +66,9 @@ struct LayerNorm {
   at::Tensor Normalized(const at::Tensor& rows) const;
 };
 
-// fc2(gelu(fc1(rows))), GELU by erf, plus `added` as in Linear.
+// The maps of fc2(gelu(fc1(rows))): fc1 and fc2. GELU is by erf.
 struct FeedForward {
   Linear in, out;
-
-  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
 
   void MoveBy(TensorMove& move);
 };
