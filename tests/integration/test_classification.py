@@ -269,7 +269,6 @@ def test_a_client_that_never_reads_is_held_back(api: SimpleNamespace, stub: Any,
             yield api.inference.ScoreTextsRequest(id=sent, input={"raw": b"x" * 5000})
 
     before = classifiers.server.metric("longshort_items_total", model="texts")
-    call = stub.ScoreTexts(endless(), timeout=60)
     last = -1
 
     def stands_still() -> bool:
@@ -278,11 +277,14 @@ def test_a_client_that_never_reads_is_held_back(api: SimpleNamespace, stub: Any,
         threading.Event().wait(0.5)
         return same
 
-    wait_until(stands_still, 30)
-    # The documents are too long, so only the first runs. The answers wait unread, so reading stops when they fill up.
-    assert classifiers.server.metric("longshort_items_total", model="texts") <= before + 1
-    done.set()
-    call.cancel()
+    with classifiers.server.slow_channel() as channel:
+        call = api.inference_grpc.InferenceStub(channel).ScoreTexts(endless(), timeout=60)
+        wait_until(stands_still, 30)
+        # The documents are too long, so only the first runs. The answers wait unread, so reading stops when they fill
+        # the window.
+        assert classifiers.server.metric("longshort_items_total", model="texts") <= before + 1
+        done.set()
+        call.cancel()
     assert score(api, stub, "texts", {"text": "the server goes on"}).classifications
 
 
