@@ -68,7 +68,8 @@ TEST_F(PixelClassifierTrainerTest, LearnsFromFoldersOfImagesAndIsServed) {
   ASSERT_TRUE(served.ok()) << served.status();
   const auto preprocessor = MakePixelSequencePreprocessor({.height = kSide, .width = kSide}, {});
   const ClassifierItem image = preprocessor->Decode(folder_.Read("held_out/above/108.png")).value();
-  const auto result = served->NewReplica({}).value()->Classify({&image});
+  const auto replica = served->NewReplica({}).value();
+  const auto result = replica->Classify({&image});  // views the replica's memory
   ASSERT_TRUE(result.ok()) << result.status();
   for (int64_t i = 0; i < 2; ++i) EXPECT_NEAR(result->rows[i], At(trained, i), 1e-5) << i;
 }
