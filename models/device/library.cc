@@ -82,7 +82,7 @@ constexpr double kLongestTrialSeconds = 10e-3;
 constexpr double kWorthATeam = 1.25;
 // A team that gets only this many CPUs, spinning included, is at most this many times as fast as one thread.
 constexpr double kFewProcessors = 1.5;
-// Weight of the newest step in a mean.
+// Weight of the newest step in the mean of a team's share.
 constexpr double kNewest = 0.25;
 // Steps between trials of the slower choice: initial and maximum distance.
 constexpr int64_t kFirstDistance = 64, kLastDistance = 1024;
@@ -167,14 +167,29 @@ void KeptMemory::Rest() {
   if (--models_in_use == 0 && mallctl != nullptr) ReturnFreedMemory();
 }
 
+void ThreadChoice::Times::Add(double seconds, int64_t step) {
+  if (step - last_step_ > 2 * kSteps) count_ = 0;
+  last_step_ = step;
+  last_[count_++ % kSteps] = seconds;
+}
+
+double ThreadChoice::Times::Median() const {
+  if (count_ == 0) return 0;
+  const int64_t count = std::min(count_, kSteps);
+  std::array<double, kSteps> sorted = last_;
+  const auto middle = sorted.begin() + (count - 1) / 2;
+  std::nth_element(sorted.begin(), middle, sorted.begin() + count);
+  return *middle;
+}
+
 ThreadChoice::Size& ThreadChoice::SizeOf(int64_t work) {
   return sizes_[std::bit_width(static_cast<uint64_t>(work)) - 1];
 }
 
 bool ThreadChoice::IsOneThreadWorthATrial(const Size& size, int64_t work) const {
-  if (size.team == 0) return false;
-  const double seconds = size.team * static_cast<double>(work);
-  return threads_ * seconds < kLongestTrialSeconds || size.team > threads_ * size.best_team ||
+  const double team = size.team.Median();
+  if (team == 0) return false;
+  return threads_ * team * static_cast<double>(work) < kLongestTrialSeconds || team > threads_ * size.best_team ||
          threads_ * size.team_share < kFewProcessors;
 }
 
@@ -190,15 +205,14 @@ void ThreadChoice::Record(int64_t work, double seconds, double processor_seconds
   Size& size = SizeOf(work);
   const double newest = seconds / static_cast<double>(work);
   const bool was_alone = size.is_alone != size.tries_other;
-  double& mean = was_alone ? size.alone : size.team;
-  // The previous time of a choice that is rarely tried is out of date.
-  mean = mean == 0 || size.tries_other ? newest : mean + kNewest * (newest - mean);
+  (was_alone ? size.alone : size.team).Add(newest, ++size.steps);
   if (!was_alone) {
     size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);
     size.team_share += kNewest * (processor_seconds / (threads_ * seconds) - size.team_share);
   }
 
-  const bool is_alone_better = size.alone > 0 && size.alone < kWorthATeam * size.team;
+  const double alone = size.alone.Median();
+  const bool is_alone_better = alone > 0 && alone < kWorthATeam * size.team.Median();
   const bool has_changed = is_alone_better != size.is_alone;
   if (!has_changed && !size.tries_other) return;
   size.is_alone = is_alone_better;

@@ -88,7 +88,8 @@ class KeptMemory final {
 // other programs use the same CPUs, each wait may last a scheduler time slice, and a team of two can take 50 times as
 // long as one thread. Neither can be predicted, so the class measures both for each size of step. It tries one thread
 // if that takes at most some milliseconds, if the team has become so slow that one thread must be faster, or if the
-// team gets hardly more than one CPU. It then retries the slower choice at growing intervals.
+// team gets hardly more than one CPU. It then retries the slower choice at growing intervals. It compares medians of
+// the last steps, so a step that something else delays changes nothing.
 //
 // Thread: the one that runs the steps.
 class ThreadChoice final {
@@ -103,10 +104,27 @@ class ThreadChoice final {
   void Record(int64_t work, double seconds, double processor_seconds);
 
  private:
-  // Steps whose work is between two powers of 2. Times are mean seconds per unit of work; 0: unknown.
+  // The last steps of a choice, in seconds per unit of work.
+  class Times {
+   public:
+    // `step`: its number among all steps of this size. Times that are much older are forgotten: they are of another
+    // state of the machine.
+    void Add(double seconds, int64_t step);
+    // 0: there are none. Of an even number, the lower of the two in the middle, because delays only lengthen a step.
+    double Median() const;
+
+   private:
+    static constexpr int64_t kSteps = 5;
+    std::array<double, kSteps> last_{};
+    int64_t count_ = 0;  // since older times were forgotten
+    int64_t last_step_ = 0;
+  };
+
+  // Steps whose work is between two powers of 2.
   struct Size {
-    double team = 0, alone = 0;
-    double best_team = 0;
+    Times team, alone;
+    int64_t steps = 0;
+    double best_team = 0;      // seconds per unit of work
     double team_share = 1;     // fraction of its CPUs' time that the team got
     bool is_alone = false;     // one thread is currently believed faster
     bool tries_other = false;  // the current step uses the choice that is believed slower
