@@ -60,12 +60,21 @@ class Bench:
         sizes = {"side": 128, "copied-bytes": 1 << 20, "seconds": 0.01} if self.tiny else {}
         return self.measure("peaks", **sizes)
 
+    def command(self, name: str, **options: object) -> list[str]:
+        """Of a measurement by Longshort; an option that is True is a switch."""
+        return [str(self._programs / "longshort-gpu-bench"), name, *self._words(options)]
+
+    def plain_command(self, kind: str, *, module: str = "bench.gpu.plain_times", **options: object) -> list[str]:
+        """Of a measurement by other programs."""
+        return [sys.executable, "-m", module, kind, *self._words(options)]
+
+    def _words(self, options: Mapping[str, object]) -> list[str]:
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
+        return [word.removesuffix("=True") for word in words if not word.endswith("=False")]
+
     def measure(self, command: str, **options: object) -> dict[str, Any]:
         """Errors: MeasurementError."""
-        words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
-        done = subprocess.run(
-            [self._programs / "longshort-gpu-bench", command, *words], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(self.command(command, **options), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             said = (done.stderr.strip() or "nothing").splitlines()[-1]
             raise MeasurementError(f"{command} ended with {done.returncode}: {said}")
@@ -73,9 +82,7 @@ class Bench:
 
     def plain(self, kind: str, *, module: str = "bench.gpu.plain_times", **options: object) -> dict[str, Any]:
         """Other programs' times, from a module in a process of its own; {"error": ...} if there are none."""
-        words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
-        words = [word.removesuffix("=True") for word in words if not word.endswith("=False")]
-        command = [sys.executable, "-m", module, kind, *words]
+        command = self.plain_command(kind, module=module, **options)
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._plain_seconds)
         except subprocess.TimeoutExpired:

@@ -72,7 +72,14 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
     return seconds;
   };
   LS_RETURN_IF_ERROR(run(work.warm_up_runs, work.seconds / 4).status());
-  LS_ASSIGN_OR_RETURN(found["batch_seconds"], run(work.runs, work.seconds));
+  if (work.in_turns) {
+    LS_RETURN_IF_ERROR(RunInTurns([&]() -> absl::StatusOr<double> {
+      LS_ASSIGN_OR_RETURN(const std::vector<double> seconds, run(1, 0));
+      return seconds.front();
+    }));
+  } else {
+    LS_ASSIGN_OR_RETURN(found["batch_seconds"], run(work.runs, work.seconds));
+  }
   found["resident_peak"] = resident.Bytes();
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;

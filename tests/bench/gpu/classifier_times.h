@@ -18,6 +18,7 @@ struct ClassifierWork {
   int64_t runs = 30;
   double seconds = 0;  // more runs, until they have taken this long, and the warm-up a quarter of it
   int64_t warm_up_runs = 5;
+  bool in_turns = false;  // the runs are those of RunInTurns
 };
 
 // {"batch_seconds": [...], "batch_flops": ..., "logits": [...], "resident_peak": ..., "used_memory": ...}

@@ -1,8 +1,12 @@
 #include "tests/bench/gpu/device_tools.h"
 
 #include <fstream>
+#include <functional>
+#include <iostream>
 #include <string>
 #include <string_view>
+
+#include "base/status_macros.h"
 
 #if defined(LONGSHORT_CUDA_GPU)
 #include "c10/cuda/CUDAException.h"
@@ -41,6 +45,15 @@ void StartProfiling([[maybe_unused]] const GoldenDevice& device) {
 #if defined(LONGSHORT_CUDA_GPU)
   if (device.devices.front().kind == models::DeviceKind::kCuda) C10_CUDA_CHECK(cudaProfilerStart());
 #endif
+}
+
+absl::Status RunInTurns(const std::function<absl::StatusOr<double>()>& run) {
+  std::cout << "ready" << std::endl;
+  for (std::string turn; std::cout && std::getline(std::cin, turn);) {
+    LS_ASSIGN_OR_RETURN(const double seconds, run());
+    std::cout << seconds << std::endl;
+  }
+  return std::cout ? absl::OkStatus() : absl::DataLossError("standard output cannot be written");
 }
 
 ResidentPeak::ResidentPeak() {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
+#include "absl/status/statusor.h"
 #include "tests/golden/golden_device.h"
 
 namespace longshort {
@@ -13,6 +15,11 @@ int64_t UsedMemory(const GoldenDevice& device);
 
 // A profiler that does not profile from the start (ncu --profile-from-start off) begins here.
 void StartProfiling(const GoldenDevice& device);
+
+// Measures in turns with other programs: writes "ready", and then for each line of standard input the seconds of one
+// run, as a line. Returns at the end of the input, with the error of a run, or DATA_LOSS if the output cannot be
+// written.
+absl::Status RunInTurns(const std::function<absl::StatusOr<double>()>& run);
 
 // How far this process's resident memory rises above what it is at construction.
 class ResidentPeak final {

@@ -38,7 +38,7 @@ struct Options {
   ClassifierWork classifier;
   std::string model;
   int64_t threads = 0;
-  bool help = false;
+  bool in_turns = false, help = false;
 };
 
 void AddOptions(OptionTable& table, Options& options) {
@@ -64,6 +64,10 @@ void AddOptions(OptionTable& table, Options& options) {
             "More runs of a classifier, until they have taken this long, and a quarter of it before.",
             &options.classifier.seconds);
   table.Add("warm-up-runs", "N", "Batches before them.", &options.classifier.warm_up_runs);
+  table.AddSwitch("in-turns",
+                  "Of classifier and peaks: write \"ready\", then for each line of standard input the seconds of one "
+                  "batch, or of one product.",
+                  &options.in_turns);
   table.AddSwitch("help", "Print this and exit.", &options.help);
 }
 
@@ -86,6 +90,10 @@ absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& opti
   device.devices.front().threads = static_cast<int>(options.threads);
   if (command == "peaks") {
     options.peaks.bfloat16 = options.streams.precision != "fp32";
+    if (options.in_turns) {
+      LS_RETURN_IF_ERROR(MeasureProductInTurns(device, options.peaks));
+      return nlohmann::json::object();
+    }
     return MeasurePeaks(device, options.peaks);
   }
   if (command == "streams") {
@@ -95,6 +103,7 @@ absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& opti
   if (command == "classifier") {
     options.classifier.model = options.model;
     options.classifier.precision = options.streams.precision;
+    options.classifier.in_turns = options.in_turns;
     return MeasureClassifier(options.classifier, device);
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", command, "'; --help lists them"));

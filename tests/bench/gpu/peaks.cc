@@ -9,6 +9,7 @@
 #include "c10/core/InferenceMode.h"
 #include "models/device/library.h"
 #include "models/ops/layers/linear.h"
+#include "tests/bench/gpu/device_tools.h"
 
 namespace longshort {
 namespace {
@@ -29,19 +30,42 @@ double RunsASecond(double seconds, const std::function<at::Tensor()>& work) {
   }
 }
 
+void UseThreadsOf(const GoldenDevice& device) {
+  if (const int threads = device.devices.front().threads; threads > 0) models::UseThreads(threads);
+}
+
+at::TensorOptions On(const GoldenDevice& device) {
+  return at::TensorOptions().device(models::TensorDevice(device.devices.front()));
+}
+
+// A product of two square matrices. Its result is overwritten by the next call.
+std::function<at::Tensor()> Product(const GoldenDevice& device, int64_t side, at::ScalarType type) {
+  const at::Tensor a = at::randn({side, side}, On(device)).to(type), b = at::randn_like(a);
+  return [a, b, product = at::empty_like(a)]() mutable { return at::mm_out(product, a, b); };
+}
+
 }  // namespace
+
+absl::Status MeasureProductInTurns(const GoldenDevice& device, const PeakSizes& sizes) {
+  const c10::InferenceMode inference;
+  UseThreadsOf(device);
+  const auto product = Product(device, sizes.side, sizes.bfloat16 ? at::kBFloat16 : at::kFloat);
+  WaitFor(product());
+  return RunInTurns([&] {
+    const absl::Time begin = absl::Now();
+    WaitFor(product());
+    return absl::ToDoubleSeconds(absl::Now() - begin);
+  });
+}
 
 nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes) {
   const c10::InferenceMode inference;
-  if (const int threads = device.devices.front().threads; threads > 0) models::UseThreads(threads);
-  const at::TensorOptions on_device = at::TensorOptions().device(models::TensorDevice(device.devices.front()));
+  UseThreadsOf(device);
   const auto flops = [&](at::ScalarType type) {
-    const at::Tensor a = at::randn({sizes.side, sizes.side}, on_device).to(type), b = at::randn_like(a);
-    at::Tensor product = at::empty_like(a);
-    const double products = RunsASecond(sizes.seconds, [&] { return at::mm_out(product, a, b); });
     const auto side = static_cast<double>(sizes.side);
-    return products * 2 * side * side * side;
+    return RunsASecond(sizes.seconds, Product(device, sizes.side, type)) * 2 * side * side * side;
   };
+  const at::TensorOptions on_device = On(device);
   const at::Tensor from = at::zeros({sizes.copied_bytes}, on_device.dtype(at::kByte));
   at::Tensor to = at::empty_like(from);
   const double copies = RunsASecond(sizes.seconds, [&] { return to.copy_(from); });

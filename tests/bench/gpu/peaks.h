@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"
 
@@ -19,5 +20,9 @@ struct PeakSizes {
 // {"fp32_flops": ..., "bf16_flops": ... (if measured), "copy_bytes": ...}, all a second; a copied byte counts twice,
 // read and written. Float32 products are float32's own (LibTorch's default), not TF32. Throws what LibTorch throws.
 nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes);
+
+// RunInTurns, where a run is one product of square matrices of bfloat16 (sizes.bfloat16) or float32: a probe of what
+// the device gives at a moment. Throws what LibTorch throws.
+absl::Status MeasureProductInTurns(const GoldenDevice& device, const PeakSizes& sizes);
 
 }  // namespace longshort

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,18 @@ def seconds_of(run: Callable[[], object], runs: int, warm_up_runs: int, seconds:
             begun = time.perf_counter()
             run()
             found.append(time.perf_counter() - begun)
+    return found
+
+
+def seconds_in_turns(run: Callable[[], object], warm_up_runs: int, seconds: float) -> list[float]:
+    """The same in turns with other programs (bench/peers/turns.py): prints "ready" after the warm-up, and then for each
+    line of standard input the seconds of a run."""
+    seconds_of(run, warm_up_runs, 0, seconds / 4)
+    print("ready", flush=True)
+    found = []
+    for _ in sys.stdin:
+        found += seconds_of(run, 1, 0)
+        print(found[-1], flush=True)
     return found
 
 
@@ -94,9 +107,15 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
     resident = ResidentPeak()
     model.logits(on_device(batch[:1]))  # what is made once is made now
     logits = torch.compile(model.logits) if arguments.compile else model.logits
+
     # As a server gets them: from the host's memory.
-    runs = (arguments.runs, arguments.warm_up_runs, arguments.run_seconds)
-    found = seconds_of(lambda: logits(on_device(batch)).float().cpu(), *runs)
+    def run() -> Tensor:
+        return logits(on_device(batch)).float().cpu()
+
+    if arguments.in_turns:
+        found = seconds_in_turns(run, arguments.warm_up_runs, arguments.run_seconds)
+    else:
+        found = seconds_of(run, arguments.runs, arguments.warm_up_runs, arguments.run_seconds)
     copied = seconds_of(lambda: batch.to(device).flatten()[:1].cpu(), arguments.runs, arguments.warm_up_runs)
     last = logits(on_device(batch))[-1].float().cpu().tolist()
     return {"seconds": found, "copy_seconds": copied, "logits": last, "resident_peak": resident.bytes()}
@@ -150,6 +169,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--warm-up-runs", type=int, default=5)
     parser.add_argument("--run-seconds", type=float, default=0, help="of a classifier: more runs, until that long")
+    parser.add_argument("--in-turns", action="store_true", help="a classifier's batches, one for each line of input")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0: PyTorch's default")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--full-attention", action="store_true", help="a CvT whose tokens see all tokens")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.bench import Bench, MeasurementError, logits_differ, median, preset
+from bench.gpu.bench import Bench, MeasurementError, logits_differ, preset
+from bench.peers.turns import TurnError, Turns, in_turns, quiet_rounds
 
 # Presets by what the table calls them.
 NETWORKS = {
@@ -31,9 +31,13 @@ RUNNERS = {
     "openvino": "OpenVINO",
 }
 WITHOUT_BF16 = ("onnxruntime",)
-# A product long enough for the peak, and few batches however long they take.
+# A product long enough for the peak.
 PEAK = {"side": 2048, "copied_bytes": 1 << 28, "seconds": 0.5}
-RUNS = {"runs": 3, "warm_up_runs": 1}
+# A product of some milliseconds at the begin of each round shows the state of the machine.
+PROBE = "probe"
+PROBE_SIDE = {"fp32": 512, "bf16": 1024}
+# What one runner may take in one case.
+RUNNER_SECONDS = 3600
 # On a busy machine, a connection may need a second attempt.
 CONNECT_SECONDS = 2
 
@@ -84,39 +88,76 @@ def served(
     return report["total_seconds"]["OK"]["mean"]
 
 
-def measure(bench: Bench, case: Case, seconds: float, folder: Path) -> dict[str, Any]:
-    """Seconds of a batch by runner, or its error, and the time at the peak. Each runner must have Longshort's logits.
+def measure(bench: Bench, case: Case, rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """What each runner found, or its error. Each runner must have Longshort's logits.
+
+      rounds   seconds of a batch in each round, by runner, and of a small product ("probe")
+      server   seconds of a batch, measured alone; `seconds` long
+      at_peak  seconds of the batch's products at the peak
 
     Errors: MeasurementError.
     """
     config = preset(case.network)
     model = bench.model(case.network, config)
-    peaks = bench.measure("peaks", threads=case.threads, precision=case.precision, **PEAK)
-    options = {"model": model, "items": case.batch, "threads": case.threads, "precision": case.precision,
-               "run_seconds": seconds, **RUNS}  # fmt: skip
-    ours = bench.measure("classifier", **options)
-    found: dict[str, Any] = {"cpp": median(ours["batch_seconds"])}
-    found["server"] = served(bench, case, model, config, found["cpp"], seconds)
-    onnx = folder / f"{case.network}-{case.batch}.onnx"
-    for runner in ("pytorch", "onnxruntime", "openvino"):
-        if case.precision == "bf16" and runner in WITHOUT_BF16:
-            continue
-        if runner == "pytorch":
-            theirs = bench.plain("classifier", **options)
-        else:
-            theirs = bench.plain(runner, module="bench.peers.exported", onnx=onnx, **options)
-        if "error" in theirs:
-            found[runner] = theirs["error"]
-            continue
+    common = {"threads": case.threads, "precision": case.precision}
+    peaks = bench.measure("peaks", **PEAK, **common)
+    options = {
+        "model": model,
+        "items": case.batch,
+        "warm_up_runs": 1,
+        "run_seconds": seconds,
+        "in_turns": True,
+        **common,
+    }
+    onnx = {"module": "bench.peers.exported", "onnx": folder / f"{case.network}-{case.batch}.onnx"}
+    commands = {
+        PROBE: bench.command("peaks", side=PROBE_SIDE[case.precision], in_turns=True, **common),
+        "cpp": bench.command("classifier", **options),
+        "pytorch": bench.plain_command("classifier", **options),
+        "onnxruntime": bench.plain_command("onnxruntime", **onnx, **options),
+        "openvino": bench.plain_command("openvino", **onnx, **options),
+    }
+    if case.precision == "bf16":
+        for runner in WITHOUT_BF16:
+            del commands[runner]
+    found: dict[str, Any] = {"peaks": peaks, "errors": {}}
+    turns: dict[str, Turns] = {}
+    try:
+        for runner, command in commands.items():
+            try:
+                turns[runner] = Turns(command, folder / f"{runner}.log", RUNNER_SECONDS)
+            except TurnError as error:
+                found["errors"][runner] = str(error)
+        if not {PROBE, "cpp"} <= set(turns):
+            raise MeasurementError(f"{case.key}: {found['errors']}")
+        found["rounds"] = in_turns(turns, rounds)
+        ends = {runner: one.end() for runner, one in turns.items()}
+    except TurnError as error:
+        raise MeasurementError(f"{case.key}: {error}") from error
+    finally:
+        for one in turns.values():
+            one.stop()
+    ours = ends["cpp"]
+    for runner, theirs in ends.items():
         if logits_differ(theirs, ours["logits"], case.precision):
             raise MeasurementError(
                 f"{case.key}: {RUNNERS[runner]}'s logits begin with {theirs['logits'][:4]}, Longshort's with "
                 f"{ours['logits'][:4]}: it is not the same network"
             )
-        found[runner] = statistics.median(theirs["seconds"])
-    return {"seconds": found, "at_peak": ours["batch_flops"] / peaks[f"{case.precision}_flops"], "peaks": peaks}
+    found["server"] = served(bench, case, model, config, min(found["rounds"]["cpp"]), seconds)
+    return found | {"at_peak": ours["batch_flops"] / peaks[f"{case.precision}_flops"]}
 
 
-def failures(found: dict[str, Any]) -> dict[str, str]:
-    """Errors by runner."""
-    return {runner: value for runner, value in found["seconds"].items() if isinstance(value, str)}
+def kept_apart(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """The seconds of each runner in the quiet rounds and in the busy ones, if there are some."""
+    rounds = found["rounds"]
+    quiet = quiet_rounds(rounds[PROBE])
+    parts = {
+        name: {
+            runner: [one for one, is_quiet in zip(seconds, quiet, strict=True) if is_quiet == wanted]
+            for runner, seconds in rounds.items()
+            if runner != PROBE
+        }
+        for name, wanted in (("quiet", True), ("busy", False))
+    }
+    return {name: part for name, part in parts.items() if part["cpp"]}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.gpu.plain_times import load_classifier, make_items, seconds_of
+from bench.gpu.plain_times import load_classifier, make_items, seconds_in_turns, seconds_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warm-up-runs", type=int, default=1)
     parser.add_argument("--run-seconds", type=float, default=0)
+    parser.add_argument("--in-turns", action="store_true", help="a batch for each line of input")
     arguments = parser.parse_args()
     try:
         import torch  # noqa: PLC0415
@@ -87,7 +88,10 @@ def main() -> None:
             export(model, batch, arguments.onnx)
         run = RUNTIMES[arguments.runtime](arguments.onnx, arguments.threads, arguments.precision)
         items = batch.numpy()
-        seconds = seconds_of(lambda: run(items), arguments.runs, arguments.warm_up_runs, arguments.run_seconds)
+        if arguments.in_turns:
+            seconds = seconds_in_turns(lambda: run(items), arguments.warm_up_runs, arguments.run_seconds)
+        else:
+            seconds = seconds_of(lambda: run(items), arguments.runs, arguments.warm_up_runs, arguments.run_seconds)
         found = {"seconds": seconds, "logits": run(items)[-1].tolist()}
     except Exception as error:  # the table reports any error of a runtime
         found = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}

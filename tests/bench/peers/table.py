@@ -5,9 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.peers.cases import NETWORKS, RUNNERS, Case
+import numpy as np
 
-HEADER = ["network", "batch", "threads", *RUNNERS.values(), "OpenVINO / C++", "at the peak", "share of the peak"]
+from bench.peers.cases import NETWORKS, RUNNERS, Case, kept_apart
+
+HEADER = [
+    "network",
+    "batch",
+    "threads",
+    "rounds",
+    *RUNNERS.values(),
+    "OpenVINO / C++",
+    "at the peak",
+    "share of the peak",
+]
 MILLISECONDS = 1e3
 
 
@@ -23,21 +34,38 @@ def line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def row(case: Case, found: dict[str, Any]) -> str:
-    seconds = found["seconds"]
-    times = {runner: value for runner, value in seconds.items() if not isinstance(value, str)}
-    fastest = min(times, key=lambda runner: times[runner])
+def spread(seconds: list[float], batch: int) -> str:
+    """The least and the quartiles, in milliseconds per item."""
+    low, high = np.quantile(seconds, [0.25, 0.75])
+    least, low, high = (shown(one / batch * MILLISECONDS) for one in (min(seconds), low, high))
+    return f"{least} ({low} to {high})"
+
+
+def rows(case: Case, found: dict[str, Any]) -> list[str]:
+    """A line for the quiet rounds, and one for the busy ones."""
+    return [row(case, found, name, part) for name, part in kept_apart(found).items()]
+
+
+def row(case: Case, found: dict[str, Any], name: str, seconds: dict[str, list[float]]) -> str:
+    """Of those rounds of a case. The server's time is beside the quiet ones."""
+    fastest = min(seconds, key=lambda runner: min(seconds[runner]))
 
     def cell(runner: str) -> str:
-        if runner not in times:
-            return "failed" if runner in seconds else "-"
-        text = shown(times[runner] / case.batch * MILLISECONDS)
+        if runner == "server":
+            return shown(found["server"] / case.batch * MILLISECONDS) if name == "quiet" else ""
+        if runner not in seconds:
+            return "failed" if runner in found["errors"] else "-"
+        text = spread(seconds[runner], case.batch)
         return f"**{text}**" if runner == fastest else text
 
-    ratio = f"{times['openvino'] / times['cpp']:.2f}x" if "openvino" in times else "-"
+    ratio = "-"
+    if "openvino" in seconds:
+        pairs = zip(seconds["openvino"], seconds["cpp"], strict=True)
+        ratio = f"{np.median([theirs / ours for theirs, ours in pairs]):.2f}x"
     return line([
-        NETWORKS[case.network], str(case.batch), str(case.threads), *(cell(runner) for runner in RUNNERS), ratio,
-        shown(found["at_peak"] / case.batch * MILLISECONDS), f"{found['at_peak'] / times['cpp']:.0%}",
+        NETWORKS[case.network], str(case.batch), str(case.threads), f"{len(seconds['cpp'])} {name}",
+        *(cell(runner) for runner in RUNNERS), ratio,
+        shown(found["at_peak"] / case.batch * MILLISECONDS), f"{found['at_peak'] / min(seconds['cpp']):.0%}",
     ])  # fmt: skip
 
 
@@ -45,19 +73,27 @@ def tables(machine: str, results: dict[Case, dict[str, Any]]) -> str:
     """One table for each precision: milliseconds per item."""
     parts = []
     for precision in dict.fromkeys(case.precision for case in results):
-        rows = {case: found for case, found in results.items() if case.precision == precision}
+        chosen = {case: found for case, found in results.items() if case.precision == precision}
         rates = {
-            threads: [found["peaks"][f"{precision}_flops"] for case, found in rows.items() if case.threads == threads]
-            for threads in sorted({case.threads for case in rows})
+            threads: [found["peaks"][f"{precision}_flops"] for case, found in chosen.items() if case.threads == threads]
+            for threads in sorted({case.threads for case in chosen})
         }
         peaks = "; ".join(
             f"{counted(threads)} {min(found) / 1e9:.0f} to {max(found) / 1e9:.0f} GFLOP/s"
             for threads, found in rates.items()
         )
-        parts.append(f"{machine}, {precision}, ms per item. LibTorch's peak of {precision} products: {peaks}.")
-        lines = [line(HEADER), "|" + "---|" * len(HEADER), *(row(case, found) for case, found in rows.items())]
+        title = f"{machine}, {precision}, ms per item: the least of the rounds, and their quartiles."
+        parts.append(f"{title} LibTorch's peak of {precision} products: {peaks}.")
+        lines = [line(HEADER), "|" + "---|" * len(HEADER)]
+        for case, found in chosen.items():
+            lines += rows(case, found)
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def least(found: dict[str, Any], runner: str) -> float:
+    """The seconds of a runner's fastest batch; the server's mean; 0 if there are none."""
+    return found["server"] if runner == "server" else min(found["rounds"].get(runner, [0]))
 
 
 def draw(machine: str, results: dict[Case, dict[str, Any]], path: Path) -> None:
@@ -79,11 +115,7 @@ def draw(machine: str, results: dict[Case, dict[str, Any]], path: Path) -> None:
     for panel, (network, precision) in zip(axes.flat, panels, strict=False):
         cases = [case for case in results if (case.network, case.precision) == (network, precision)]
         for number, (runner, name) in enumerate(RUNNERS.items()):
-            times = [results[case]["seconds"].get(runner) for case in cases]
-            bars = [
-                time / case.batch * MILLISECONDS if isinstance(time, float) else 0
-                for case, time in zip(cases, times, strict=True)
-            ]
+            bars = [least(results[case], runner) / case.batch * MILLISECONDS for case in cases]
             places = [place + (number + 0.5) * width - 0.4 for place in range(len(cases))]
             panel.bar(places, bars, width, label=name)
         peaks = [results[case]["at_peak"] / case.batch * MILLISECONDS for case in cases]
