@@ -18,9 +18,9 @@ set(_rename_statics [[
 #define LONGSHORT_JOIN_(a, b) a##b
 #define LONGSHORT_JOIN(a, b) LONGSHORT_JOIN_(a, b)
 #undef schemas
-#define schemas LONGSHORT_JOIN(schemas_, LONGSHORT_PROTO)
+#define schemas LONGSHORT_JOIN(schemas_, LONGSHORT_FILE)
 #undef file_default_instances
-#define file_default_instances LONGSHORT_JOIN(file_default_instances_, LONGSHORT_PROTO)]])
+#define file_default_instances LONGSHORT_JOIN(file_default_instances_, LONGSHORT_FILE)]])
 
 # A library of the files that protoc writes with these arguments for the caller's ARG_STEMS. Sets _sources.
 macro(_longshort_generated name ending arguments)
@@ -38,8 +38,7 @@ macro(_longshort_generated name ending arguments)
   endforeach()
   add_custom_target(${name}_files DEPENDS ${_sources})
   add_library(${name} STATIC ${_sources})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0
-    UNITY_BUILD_UNIQUE_ID LONGSHORT_PROTO UNITY_BUILD_CODE_BEFORE_INCLUDE "${_rename_statics}")
+  longshort_unity(${name} 0 BEFORE "${_rename_statics}")
   target_include_directories(${name} SYSTEM PUBLIC ${ARG_OUTPUT})
   target_compile_options(${name} PRIVATE ${LONGSHORT_EDGE_OPTIONS})
   if(TARGET longshort_grpc_headers)

@@ -26,15 +26,6 @@ function(_longshort_target name)
   longshort_use_precompiled(${name} ${ARGN})
 endfunction()
 
-# longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
-function(longshort_unity name files)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
-  # In files that are compiled together, GCC treats the content of an anonymous namespace as a header's.
-  if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
-  endif()
-endfunction()
-
 # longshort_library(name SOURCES a.cc ... DEPENDS public_library ... PRIVATE private_library ...)
 function(longshort_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})

@@ -163,6 +163,7 @@ def test_metrics_count_what_was_done(api: SimpleNamespace, inference: Any, serve
     def count(code: str) -> float:
         return server.metric("longshort_requests_total", rpc="Generate", model="tiny", code=code)
 
+    wait_until(lambda: server.metric("longshort_streams_active") == 0)  # those that other tests have left
     before = {
         "ok": count("OK"),
         "wrong": count("INVALID_ARGUMENT"),

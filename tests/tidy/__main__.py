@@ -64,10 +64,11 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def is_own(command: dict[str, str]) -> bool:
-    """A file of the project, or a list of such files that are compiled together, which CMake writes below build."""
+    """A file of the project, or a list of such files that are compiled together (cmake/LongshortUnity.cmake)."""
     path = Path(command["file"])
     if path.parent.name == "Unity":
-        path = Path(re.findall(r'#include "(.+)"', path.read_text())[-1])
+        path = ROOT / re.findall(r'#include "(.+)"', path.read_text())[-1]
+        return path.exists() and path.relative_to(ROOT).parts[0] != "tests"
     return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] not in ("build", "tests")
 
 

@@ -235,7 +235,7 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
 
 STUCK = """
 import sys, time, longshort.batch.{module}
-longshort.batch.{module}.{name} = lambda *_: (open("stuck", "w").close(), time.sleep(60))
+longshort.batch.{module}.{name} = lambda *_: (open("stuck", "w").close(), time.sleep(600))
 from longshort.batch.run.program import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -259,9 +259,7 @@ def test_a_signal_ends_a_run_that_is_stuck(
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         wait_until((tmp_path / "stuck").exists)
         process.send_signal(how)
-        signaled = time.monotonic()
         _, stderr = process.communicate(timeout=60)
-        assert time.monotonic() - signaled < 10
     resume = "The results so far stay valid: run the same command again to resume."
     advice = resume if begun else "No results were written."
     assert (process.returncode, stderr) == (4, f"longshort-batch: interrupted. {advice}\n")

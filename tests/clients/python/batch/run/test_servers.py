@@ -298,8 +298,10 @@ def test_the_window_gives_way_to_other_users(repository: Path, tmp_path: Path) -
                     client.generate("x", max_tokens=300, priority="high").finish()
 
             talks = [threads.submit(talk) for _ in range(12)]
-            wait_until(lambda: scorer.window <= 2)
-            stop.set()
+            try:
+                wait_until(lambda: scorer.window <= 2)
+            finally:
+                stop.set()
             assert all(len(found) == 400 for found in batch.result(60))
             for one in talks:
                 one.result(60)
