@@ -51,7 +51,8 @@ TINY_CVT = {
 }
 TINY_TOKENS = 64
 TOKEN_SECONDS, STREAMS_SHARE, PROMPT_SHARE, MANY_P99_SECONDS = 150e-6, 0.75, 0.25, 30e-3
-TEXT_RATIO = 10
+TEXT_RATIO, TEXT_SECONDS = 10, 1.2e-3
+FLOAT32_SHARE = 0.8
 PRECISIONS = ("fp32", "bf16")
 # More tokens than a stream generates while it is measured.
 ENDLESS = 100_000
@@ -207,18 +208,23 @@ def _classifier(bench: Bench, case: str, precision: str, name: str, config: dict
 
 
 def images(bench: Bench) -> Iterator[Row]:
-    """The image classifiers at 224 x 224; the paper's times are a V100's."""
+    """The image classifiers at 224 x 224; the paper's times are a V100's. A limit is that of bfloat16."""
     for case, name, tiny, limit, paper in (
-        ("ViL-LS-Medium", "vil-ls-medium-224", TINY_VIL, 2e-3, 75),
-        ("ViL-LS-Base", "vil-ls-base-224", TINY_VIL, 3e-3, 113),
-        ("CvT*-LS-13", "cvt-ls-13-224", TINY_CVT, 2e-3, 83),
+        ("ViL-LS-Medium", "vil-ls-medium-224", TINY_VIL, 3.5e-3, 75),
+        ("ViL-LS-Base", "vil-ls-base-224", TINY_VIL, 5e-3, 113),
+        ("CvT*-LS-13", "cvt-ls-13-224", TINY_CVT, 3e-3, 83),
     ):
         if bench.tiny and "Base" in case:
             continue  # Medium's size is all that is made small
         for precision in PRECISIONS:
             row = _classifier(bench, case, precision, name, preset(name) | (tiny if bench.tiny else {}))
-            row.target = f"{limit * 1e3:.0f} ms (paper: {paper} ms)"
-            row.met = median(row.numbers["batch_seconds"]) <= limit
+            seconds = median(row.numbers["batch_seconds"])
+            if precision == "fp32":
+                target = f"{FLOAT32_SHARE:.0%} of fp32's peak"
+                row.met = row.numbers["batch_flops"] / seconds / bench.peaks["fp32_flops"] >= FLOAT32_SHARE
+            else:
+                target, row.met = f"{limit * 1e3:g} ms", seconds <= limit
+            row.target = f"{target} (paper: {paper} ms)"
             yield row
 
 
@@ -227,10 +233,13 @@ def texts(bench: Bench) -> Iterator[Row]:
     cases = (("ListOps, 2,000 tokens", "lra-listops"), ("Text, 4,000 tokens", "lra-text"))
     for (case, name), precision in itertools.product(cases, PRECISIONS):
         row = _classifier(bench, case, precision, name, preset(name), TINY_TOKENS if bench.tiny else 0)
-        row.target, eager = f"{TEXT_RATIO}x eager", row.numbers["eager"]
-        if "seconds" in eager:
-            ratio = statistics.fmean(eager["seconds"]) / statistics.fmean(row.numbers["batch_seconds"])
-            row.met = ratio >= TEXT_RATIO
+        seconds, eager = row.numbers["batch_seconds"], row.numbers["eager"]
+        if name == "lra-text" and precision == "bf16":
+            row.target, row.met = f"{TEXT_SECONDS * 1e3:g} ms", median(seconds) <= TEXT_SECONDS
+        else:
+            row.target = f"{TEXT_RATIO}x eager"
+            if "seconds" in eager:
+                row.met = statistics.fmean(eager["seconds"]) / statistics.fmean(seconds) >= TEXT_RATIO
         yield row
 
 

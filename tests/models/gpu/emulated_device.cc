@@ -63,6 +63,7 @@ class Device final : public EmulatedDevice {
   const GpuFacts& facts() const override { return facts_; }
   int64_t calls() const override { return calls_; }
   int64_t replays() const override { return replays_; }
+  int64_t queued() const override { return static_cast<int64_t>(queue_.size()); }
   const std::map<std::string, int64_t>& kernels_run() const override { return kernels_run_; }
   void FailAfter(int64_t calls, DeviceFault fault) override {
     fault_call_ = calls_ + calls;

@@ -74,6 +74,8 @@ class EmulatedDevice : public GpuDevice {
   virtual int64_t allocations() const = 0;
   // Takes effect with the next kernel.
   virtual void SetEmulation(const cuda::emulated::EmulationOptions& options) = 0;
+  // The number of pieces of work that are queued and have not run.
+  virtual int64_t queued() const = 0;
 };
 
 std::unique_ptr<EmulatedDevice> MakeEmulatedDevice(const EmulatedDeviceOptions& options = {});

@@ -130,6 +130,27 @@ TEST_F(StepsOnGpu, ThePlannerLearnsTheDevicesTime) {
   EXPECT_THAT(RowsOfSteps()[1], Lt(32));
 }
 
+// While a token is sampled, the device has the step of the other half of the streams. So the worker samples nothing
+// between the end of a step and the next launch.
+TEST_F(StepsOnGpu, TheNextStepIsLaunchedBeforeTokensAreSampled) {
+  constexpr int64_t kStreams = 8, kTokens = 10;
+  Serve({.max_streams = kStreams}, /*max_graph_rows=*/kStreams);
+  device_->SetWorkTime([](const std::string&) { return absl::Microseconds(1); });
+  std::vector<int64_t> queued;  // the device's work when a token was sampled
+  for (int32_t i = 0; i < kStreams; ++i) {
+    Generate(1, kTokens, i)->on_delta = [&] {
+      clock_.Advance(absl::Milliseconds(1));
+      queued.push_back(device_->queued());
+    };
+  }
+  RunToEnd();
+  ASSERT_THAT(queued, SizeIs(kStreams * kTokens));
+  // The first tokens show how long sampling takes. With the last ones nothing is left to run.
+  queued.erase(queued.begin(), queued.begin() + 2 * kStreams);
+  queued.resize(queued.size() - kStreams);
+  EXPECT_THAT(queued, Each(Gt(0)));
+}
+
 TEST_F(StepsOnGpu, AStepWithoutLogitsReportsItsOwnFailure) {
   for (const int64_t max_graph_rows : {0, 64}) {
     observer_.failures.clear();
