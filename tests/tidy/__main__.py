@@ -78,7 +78,7 @@ def tools() -> str:
     packages = ["dpkg-query", "--show", "*-dev", "g++*"]
     runs = [subprocess.run(words, capture_output=True, text=True, check=True) for words in (version, packages)]
     files = [ROOT / ".clang-tidy", ROOT / "deploy/requirements.txt", *Path(__file__).parent.glob("*.py")]
-    return "\n".join([*(run.stdout for run in runs), *(digest(path, ROOT) for path in sorted(files))])
+    return "\n".join([*(run.stdout for run in runs), *(digest(path) for path in sorted(files))])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class CleanFiles:
         own = [folder for folder in folders if is_own(folder, self._root)]
         parts = [self._tools, *(word.replace(str(self._root), ".") for word in arguments)]
         for path in sorted(with_includes(build / command["file"], tuple(own))):
-            parts += [str(path.relative_to(self._root)), digest(path, self._root)]
+            parts += [str(path.relative_to(self._root)), digest(path)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -67,6 +67,6 @@ def included(path: Path, folders: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 @cache
-def digest(path: Path, root: Path) -> str:
-    """Of the content. CMake includes the files that it compiles together by absolute names."""
-    return hashlib.sha256(path.read_bytes().replace(f"{root}/".encode(), b"")).hexdigest()
+def digest(path: Path) -> str:
+    """Of the content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
