@@ -100,7 +100,7 @@ TEST(ThreadChoice, ATeamThatNeverHadItsProcessorsIsLeftToo) {
 TEST(ThreadChoice, AFewSlowStepsOfTheTeamChangeNothing) {
   ThreadChoice choice(kTeam);
   StepsAlone(choice, 100, 16, 5e-3, 15e-3);
-  // Once a step alone is known, the choice is made anew at each step.
+  // Three slow steps, then one thread is tried, and stays.
   EXPECT_EQ(StepsAlone(choice, 10, 16, 100e-3, 15e-3), 7) << "three slow steps of five are believed";
   StepsAlone(choice, 1100, 16, 5e-3, 15e-3);
   for (int i = 0; i < 100; ++i) {
