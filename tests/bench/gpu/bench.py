@@ -61,11 +61,11 @@ class Bench:
         return self.measure("peaks", **sizes)
 
     def command(self, name: str, **options: object) -> list[str]:
-        """Of a measurement by Longshort; an option that is True is a switch."""
+        """The command that measures with Longshort. An option that is True is a switch."""
         return [str(self._programs / "longshort-gpu-bench"), name, *self._words(options)]
 
     def plain_command(self, kind: str, *, module: str = "bench.gpu.plain_times", **options: object) -> list[str]:
-        """Of a measurement by other programs."""
+        """The command that measures with another program. An option that is True is a switch."""
         return [sys.executable, "-m", module, kind, *self._words(options)]
 
     def _words(self, options: Mapping[str, object]) -> list[str]:

@@ -33,7 +33,7 @@ RUNNERS = {
 WITHOUT_BF16 = ("onnxruntime",)
 # A product long enough for the peak.
 PEAK = {"side": 2048, "copied_bytes": 1 << 28, "seconds": 0.5}
-# A product of some milliseconds at the begin of each round shows the state of the machine.
+# A product of some milliseconds at the beginning of each round shows the state of the machine.
 PROBE = "probe"
 PROBE_SIDE = {"fp32": 512, "bf16": 1024}
 # What one runner may take in one case.
@@ -138,10 +138,10 @@ def measure(bench: Bench, case: Case, rounds: int, seconds: float, folder: Path)
         for one in turns.values():
             one.stop()
     ours = ends["cpp"]
-    for runner, theirs in ends.items():
-        if logits_differ(theirs, ours["logits"], case.precision):
+    for runner, other in ends.items():
+        if logits_differ(other, ours["logits"], case.precision):
             raise MeasurementError(
-                f"{case.key}: {RUNNERS[runner]}'s logits begin with {theirs['logits'][:4]}, Longshort's with "
+                f"{case.key}: {RUNNERS[runner]}'s logits begin with {other['logits'][:4]}, Longshort's with "
                 f"{ours['logits'][:4]}: it is not the same network"
             )
     found["server"] = served(bench, case, model, config, min(found["rounds"]["cpp"]), seconds)

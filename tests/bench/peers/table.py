@@ -47,7 +47,7 @@ def rows(case: Case, found: dict[str, Any]) -> list[str]:
 
 
 def row(case: Case, found: dict[str, Any], name: str, seconds: dict[str, list[float]]) -> str:
-    """Of those rounds of a case. The server's time is beside the quiet ones."""
+    """A case's line for these rounds. The line of the quiet ones has the server's time."""
     fastest = min(seconds, key=lambda runner: min(seconds[runner]))
 
     def cell(runner: str) -> str:
@@ -61,7 +61,7 @@ def row(case: Case, found: dict[str, Any], name: str, seconds: dict[str, list[fl
     ratio = "-"
     if "openvino" in seconds:
         pairs = zip(seconds["openvino"], seconds["cpp"], strict=True)
-        ratio = f"{np.median([theirs / ours for theirs, ours in pairs]):.2f}x"
+        ratio = f"{np.median([openvino / cpp for openvino, cpp in pairs]):.2f}x"
     return line([
         NETWORKS[case.network], str(case.batch), str(case.threads), f"{len(seconds['cpp'])} {name}",
         *(cell(runner) for runner in RUNNERS), ratio,

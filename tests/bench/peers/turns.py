@@ -27,7 +27,7 @@ class Turns:
     """
 
     def __init__(self, command: list[str], log: Path, seconds: float) -> None:
-        self._log, self._found = log, {}
+        self._log = log
         with log.open("w") as errors:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
