@@ -49,6 +49,8 @@ class FreshShell:
         script.write_text("\n".join([*lines, ""]))
         usual = {"HOME": str(self.home), "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"}
         usual["LONGSHORT_BINARIES"] = str(BINARY.parent)
+        # Other tests use the same CPUs: threads that spin there make a server up to a hundred times slower.
+        usual["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
         as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
         stdout, stderr = self.home / "stdout", self.home / "stderr"
         with stdout.open("w") as out, stderr.open("w") as errors:
