@@ -1,8 +1,10 @@
 #include "core/sampling/token_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -30,6 +32,23 @@ Number FromOrdinal(Ordinal<Number> ordinal) {
   Number number;
   std::memcpy(&number, &bits, sizeof(number));
   return number;
+}
+
+// Two numbers that are probably below and above the k-th largest one of the row, from a sample. None for a small row.
+template <typename Number>
+std::vector<Number> NumbersAroundKthLargest(absl::Span<const Number> row, int64_t k) {
+  constexpr int64_t kSample = 1024;
+  const int64_t stride = static_cast<int64_t>(row.size()) / kSample;
+  if (stride < 2) return {};
+  std::vector<Number> sample(kSample);
+  for (int64_t i = 0; i < kSample; ++i) sample[i] = row[i * stride];
+  const int64_t rank = k / stride;
+  const auto margin = static_cast<int64_t>(3 * std::sqrt(static_cast<double>(rank)));  // three standard deviations
+  const auto below = sample.begin() + std::min(rank + margin, kSample - 1);
+  const auto above = sample.begin() + std::max<int64_t>(rank - margin, 0);
+  std::nth_element(sample.begin(), below, sample.end(), std::greater<Number>());
+  std::nth_element(sample.begin(), above, below, std::greater<Number>());
+  return {*below, *above};
 }
 
 }  // namespace
@@ -134,17 +153,50 @@ std::pair<Number, int64_t> TokenChoice::FindKthLargest(absl::Span<const Number> 
     const Number kth = found[k - 1];
     return {kth, k + std::count(found.begin() + k, found.end(), kth)};
   }
-  const auto count_at_least = [&](int64_t ordinal) {
-    const auto least = FromOrdinal<Number>(static_cast<Ordinal<Number>>(ordinal));
-    return std::make_pair(least, passes_.Of<Number>().count_at_least(row.data(), size, least));
+  // Two ends: at least k numbers are as large as `low`, and fewer as `high`. A sample says where to look.
+  struct End {
+    Number number;
+    int64_t count;
   };
-  int64_t low = ToOrdinal(std::numeric_limits<Number>::lowest()), high = ToOrdinal(largest.of_row);  // inclusive
-  while (low < high) {
-    const int64_t middle = std::midpoint(high, low);  // rounded up
-    const bool enough = count_at_least(middle).second >= k;
-    (enough ? low : high) = enough ? middle : middle - 1;
+  const auto end_at = [&](Number number) {
+    return End{.number = number, .count = passes_.Of<Number>().count_at_least(row.data(), size, number)};
+  };
+  End low = end_at(std::numeric_limits<Number>::lowest());
+  End high = {.number = FromOrdinal<Number>(ToOrdinal(largest.of_row) + 1), .count = 0};
+  for (const Number number : NumbersAroundKthLargest(row, k)) {
+    if (low.number < number && number < high.number) {
+      const End end = end_at(number);
+      (end.count >= k ? low : high) = end;
+    }
   }
-  return count_at_least(low);
+  for (int pass = 1; low.count - high.count > kFewCandidates; ++pass) {
+    // Rounded up. The ordinals of two such numbers may be further apart than their type can say.
+    const Number middle = FromOrdinal<Number>(std::midpoint(ToOrdinal(high.number), ToOrdinal(low.number)));
+    if (middle == high.number) return {low.number, low.count};
+    // A line between the ends says where a few more than k numbers are as large, or a few less: the end that has more
+    // to go moves. Each third pass halves the distance, whatever the numbers are.
+    const int64_t few = std::min<int64_t>(low.count - high.count, kFewCandidates) / 4;
+    const int64_t aim = low.count - k > k - high.count ? k + few : k - few;
+    const Number part = static_cast<Number>(low.count - aim) / static_cast<Number>(low.count - high.count);
+    const Number guess = low.number + part * (high.number - low.number);
+    const End end = end_at(pass % 3 != 0 && low.number < guess && guess < high.number ? guess : middle);
+    (end.count >= k ? low : high) = end;
+  }
+  std::vector<Number> found;
+  const auto is_between = [low, high](Number number) { return (number >= low.number) & (number < high.number); };
+  for (int64_t block = 0; block < RowBlocks(size); ++block) {
+    const Number* const numbers = row.data() + block * kRowBlock;
+    const bool is_whole = (block + 1) * kRowBlock <= size;
+    Ordinal<Number> count = is_whole ? 0 : 1;
+    for (int64_t i = 0; is_whole && i < kRowBlock; ++i)
+      count += is_between(numbers[i]);  // without a branch: by vectors
+    if (count > 0)
+      std::copy_if(numbers, row.data() + std::min(size, (block + 1) * kRowBlock), std::back_inserter(found),
+                   is_between);
+  }
+  const auto rank = found.begin() + (k - high.count - 1);
+  std::nth_element(found.begin(), rank, found.end(), std::greater<Number>());
+  return {*rank, k + std::count(rank + 1, found.end(), *rank)};
 }
 
 template <typename Number>

@@ -84,8 +84,8 @@ constexpr double kWorthATeam = 1.25;
 constexpr double kFewProcessors = 1.5;
 // Weight of the newest step in the mean of a team's share.
 constexpr double kNewest = 0.25;
-// Steps between trials of the slower choice: initial and maximum distance.
-constexpr int64_t kFirstDistance = 64, kLastDistance = 1024;
+// Steps between trials of the slower choice: initial and maximum distance, and for each time by which it is slower.
+constexpr int64_t kFirstDistance = 64, kLastDistance = 1024, kDistanceOfSlowness = 16;
 
 }  // namespace
 
@@ -216,8 +216,10 @@ void ThreadChoice::Record(int64_t work, double seconds, double processor_seconds
   const bool has_changed = is_alone_better != size.is_alone;
   if (!has_changed && !size.tries_other) return;
   size.is_alone = is_alone_better;
+  const double slowness = is_alone_better ? size.team.Median() / alone : alone / size.team.Median();
+  const auto paid = static_cast<int64_t>(kDistanceOfSlowness * std::min<double>(slowness, kLastDistance));
   size.trial_distance =
-      has_changed ? kFirstDistance : std::clamp(2 * size.trial_distance, kFirstDistance, kLastDistance);
+      std::clamp(std::max(has_changed ? 0 : 2 * size.trial_distance, paid), kFirstDistance, kLastDistance);
   size.steps_to_trial = size.trial_distance;
 }
 

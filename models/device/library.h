@@ -88,8 +88,8 @@ class KeptMemory final {
 // other programs use the same CPUs, each wait may last a scheduler time slice, and a team of two can take 50 times as
 // long as one thread. Neither can be predicted, so the class measures both for each size of step. It tries one thread
 // if that takes at most some milliseconds, if the team has become so slow that one thread must be faster, or if the
-// team gets hardly more than one CPU. It then retries the slower choice at growing intervals. It compares medians of
-// the last steps, so a step that something else delays changes nothing.
+// team gets hardly more than one CPU. It then retries the slower choice at growing intervals, which are longer the
+// slower it is. It compares medians of the last steps, so a step that something else delays changes nothing.
 //
 // Thread: the one that runs the steps.
 class ThreadChoice final {

@@ -98,6 +98,31 @@ TEST(Sampler, TakesTheTokensOfThePlainSamplerWithBiasAndPenalties) {
   }
 }
 
+TEST(TokenChoice, FindsTheLargestOfRowsThatASampleMisjudges) {
+  constexpr int64_t kSize = 32'000;
+  std::mt19937 random(4);
+  std::vector<float> ascending(kSize), equal(kSize, 1), far_apart(kSize), odd(kSize, -1);
+  std::iota(ascending.begin(), ascending.end(), 0.0f);
+  for (float& x : far_apart) {
+    x = static_cast<float>((random() % 2 == 0 ? 1 : -1) * std::pow(10, static_cast<double>(random() % 77) - 38));
+  }
+  // A sample of every 31st number sees none, or only ones, of these.
+  for (int64_t i = 0; i < kSize; ++i) odd[i] += i % 31 == 0 ? 5 : static_cast<float>(i % 7) / 7;
+  for (const std::vector<float>& row : {ascending, equal, far_apart, odd}) {
+    for (const int64_t k : {501, 2000, 16'000, 31'999}) {
+      SamplingOptions options;
+      options.temperature = 1e300;  // all weights are 1
+      options.top_k = k;
+      PlainSampler plain(options, AllOf(kSize), kSize, {});
+      Sampler sampler(options, AllOf(kSize), {});
+      for (int64_t position = 0; position < 5; ++position) {
+        ASSERT_EQ(*sampler.Sample(row, position), plain.Sample(row, position)) << k;
+      }
+      EXPECT_EQ(plain.kept(), k);
+    }
+  }
+}
+
 // At so high a temperature all weights are 1, so only the logits order the tokens.
 TEST(TokenChoice, OrdersTokensOfEqualWeightByTheirLogits) {
   std::mt19937 random(3);

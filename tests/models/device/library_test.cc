@@ -97,6 +97,12 @@ TEST(ThreadChoice, ATeamThatNeverHadItsProcessorsIsLeftToo) {
   EXPECT_EQ(StepsAlone(choice, 1000, 4096, 1, 2, 0.5), 0) << "two processors: twice as long would be too long a trial";
 }
 
+TEST(ThreadChoice, ATrialThatTakesLongIsRare) {
+  ThreadChoice choice(kTeam);
+  StepsAlone(choice, 20, 1, 2, 40e-3, 0.3);
+  EXPECT_GE(StepsAlone(choice, 1600, 1, 2, 40e-3, 0.3), 1598) << "50 times as long, after 800 steps";
+}
+
 TEST(ThreadChoice, AFewSlowStepsOfTheTeamChangeNothing) {
   ThreadChoice choice(kTeam);
   StepsAlone(choice, 100, 16, 5e-3, 15e-3);

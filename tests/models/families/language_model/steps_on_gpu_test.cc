@@ -38,8 +38,9 @@ class StepsOnGpu : public testing::Test {
     loop_ = *core::StepLoop::Create(*model_, queue_, clock_, states_, options);
   }
   std::shared_ptr<core::RecordingGenerationListener> Generate(int64_t prompt_tokens, int64_t max_tokens,
-                                                              int32_t first = 0) {
+                                                              int32_t first = 0, const std::string& client = "") {
     core::GenerationRequest request;
+    request.context.client = client;
     for (int64_t i = 0; i < prompt_tokens; ++i) request.prompt.push_back(static_cast<int32_t>((first + i * i) % 31));
     request.max_tokens = max_tokens;
     auto listener = std::make_shared<core::RecordingGenerationListener>();
@@ -128,6 +129,26 @@ TEST_F(StepsOnGpu, ThePlannerLearnsTheDevicesTime) {
   // 256 rows in a second, and a step should take 30 ms.
   EXPECT_EQ(RowsOfSteps().front(), 256);
   EXPECT_THAT(RowsOfSteps()[1], Lt(32));
+}
+
+// A prompt takes ten times as long as a token, so its client has one prompt for about ten tokens of the other client.
+// By the host's clock, which stands still, both would have as many.
+TEST_F(StepsOnGpu, ClientsShareTheDevicesTime) {
+  Serve({.max_streams = 1});
+  device_->SetWorkTime([](const std::string& work) {
+    if (work == "AttendFromTiles") return absl::Milliseconds(10);
+    return work == "AttendToBlocks" ? absl::Milliseconds(1) : absl::ZeroDuration();
+  });
+  constexpr int64_t kPrompts = 6;
+  int64_t prompts = 0, tokens = 0;
+  for (int32_t i = 0; i < kPrompts; ++i) Generate(60, 1, i, "prompts")->on_delta = [&] { ++prompts; };
+  for (int32_t i = 0; i < 20 * kPrompts; ++i) {
+    Generate(1, 1, i, "tokens")->on_delta = [&] { tokens += prompts < kPrompts ? 1 : 0; };
+  }
+  RunToEnd();
+  EXPECT_EQ(prompts, kPrompts);
+  EXPECT_GE(tokens, 8 * (kPrompts - 1));
+  EXPECT_LE(tokens, 12 * kPrompts);
 }
 
 // While a token is sampled, the device has the step of the other half of the streams. So the worker samples nothing
