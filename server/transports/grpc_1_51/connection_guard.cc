@@ -36,8 +36,9 @@ constexpr int64_t kNoticedCalls = 1000;
 constexpr int64_t kSmallestHead = 13;
 // Fewer bytes since a connection's last message do not count: they can be pings and window updates.
 constexpr int64_t kNoticedIdleBytes = 64 << 10;
-// A paused connection is read again after this time at most: its client may be waiting for an answer to a ping.
-constexpr absl::Duration kLongestPause = absl::Seconds(30);
+// A paused connection is read again after this time at most: before gRPC or the system closes it, because its client
+// acknowledges nothing (kPingTimeoutSeconds in server/lifecycle/grpc_endpoint.cc).
+constexpr absl::Duration kLongestPause = absl::Seconds(15);
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 

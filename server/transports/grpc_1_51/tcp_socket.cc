@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -85,8 +86,14 @@ bool SeverConnection(const SocketIdentity& socket) {
 
 bool SetReading(const SocketIdentity& socket, bool reads) {
   return WithSocket(socket, [reads](int held) {
-    const int bytes = reads ? 1 : 64 << 10;  // for more, the system would let the receive buffer grow
-    setsockopt(held, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+    if (reads) {
+      const int ignored = 0;
+      setsockopt(held, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof(ignored));
+    } else {
+      sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+      const sock_fprog program = {.len = 1, .filter = &drop};
+      setsockopt(held, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+    }
   });
 }
 

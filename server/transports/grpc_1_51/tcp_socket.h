@@ -31,8 +31,8 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
 // was closed, or the process has no descriptor left for this call.
 bool SeverConnection(const SocketIdentity& socket);
 
-// Has the system report bytes of this connection to its owner only once 64 KiB wait, or again as soon as there are any,
-// which also reports those that have arrived meanwhile. False as for SeverConnection.
+// Without reading, the system drops what arrives on this connection, acknowledgements included. The client's system
+// sends all of it again, so nothing is lost. False as for SeverConnection.
 bool SetReading(const SocketIdentity& socket, bool reads);
 
 }  // namespace longshort::server
