@@ -23,7 +23,6 @@ from hostile.messages import IMAGES, LANGUAGE_MODEL, TOKENIZE, field, model, som
 from hostile.target import Target, parser, target_of, trusting_context
 
 PATIENCE = 20.0  # seconds
-WHOLE = 30.0  # seconds of a run of which p99 is; a shorter one may have as many slow calls
 LARGE = "HTTP, 200 KB"
 WORDS = {"model": {"name": LANGUAGE_MODEL}, "input": {"text": "a small call"}}
 # 17 KB of which the answer is 3,000 tokens.
@@ -85,9 +84,9 @@ class Client:
                 raise RuntimeError(f"status {answer.status}")
 
 
-def measure(call: Callable[[], None], seconds: float, interval: float) -> dict[str, object]:
-    """Calls for so many seconds, at least once. A call that failed counts as one that took all its patience."""
-    milliseconds, failures, end = [], [], time.monotonic() + seconds
+def measure(call: Callable[[], None], end: float, interval: float) -> dict[str, object]:
+    """Calls until `end`, at least once. A call that failed counts as one that took all its patience."""
+    milliseconds, failures = [], []
     while not milliseconds or time.monotonic() < end:
         begin = time.monotonic()
         try:
@@ -99,8 +98,7 @@ def measure(call: Callable[[], None], seconds: float, interval: float) -> dict[s
             time.sleep(0.2)
         time.sleep(interval)
     milliseconds.sort()
-    slowest = len(milliseconds) * 0.01 * max(1, WHOLE / seconds)
-    p99 = milliseconds[max(0, math.ceil(len(milliseconds) - slowest) - 1)]
+    p99 = milliseconds[max(0, math.ceil(len(milliseconds) * 0.99) - 1)]
     return {"calls": len(milliseconds), "p99": p99, "longest": milliseconds[-1], "failures": failures[:3]}
 
 
@@ -117,10 +115,11 @@ def main() -> None:
         LARGE: lambda: client.by_http(client.image, f"/classify?model={IMAGES}", "image/png"),
         "/livez": client.livez,
     }
+    end = time.monotonic() + given.seconds
     found: dict[str, dict[str, object]] = {}
 
     def run(name: str) -> None:
-        found[name] = measure(calls[name], given.seconds, 0.3 if name == LARGE else 0.02)
+        found[name] = measure(calls[name], end, 0.3 if name == LARGE else 0.02)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in calls]
     for thread in threads:
