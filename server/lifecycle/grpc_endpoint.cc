@@ -57,7 +57,6 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   limits.connection_bytes = connections.bytes / connections.number;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
-  // At messages_bytes gRPC would first close the connections that have no call, which are others'.
   limits.all_idle_bytes = limits.messages_bytes - limits.messages_bytes / 4;
   constexpr int64_t kBytesOfCallNotBegun = 32 << 10;
   limits.calls_not_begun = limits.messages_bytes / 2 / kBytesOfCallNotBegun;
@@ -133,8 +132,10 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   // A client whose TLS handshake fails finds the reason only if gRPC has read all that it sent: closing a socket with
   // unread bytes resets it.
   if (tls == nullptr) builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFirstReadBytes);
+  // At its quota, gRPC first closes connections without calls, which are other clients'. So the guard acts at a part of
+  // the quota, and the rest is for what arrives while the guard's thread waits for a processor.
   grpc::ResourceQuota quota("longshort");
-  quota.Resize(static_cast<size_t>(MessageBufferBytes(options, machine)));
+  quota.Resize(static_cast<size_t>(2 * MessageBufferBytes(options, machine)));
   builder.SetResourceQuota(quota);
 
   endpoint->server_ = builder.BuildAndStart();
