@@ -34,13 +34,14 @@ constexpr int kMaxMetadataBytes = 16 << 10;
 constexpr int kFirstReadBytes = (2 << 10) - 64;
 // Limit of one read. gRPC processes a read completely before it closes a connection.
 constexpr int kMaxReadAtOnceBytes = 64 << 10;
-// A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
-// remaining clients only watch the server's health, or are gone.
-constexpr absl::Duration kQuiet = absl::Seconds(1);
-// Time for clients to close their connections once the server accepts no calls.
-constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 // Poll interval while clients disconnect.
 constexpr absl::Duration kDrainPollInterval = absl::Milliseconds(5);
+// A client without an open call may have sent one before it reads the GOAWAY. After so many polls without calls, a
+// second or more, the remaining clients only watch the server's health, or are gone. A busy machine delays the polls as
+// it delays the clients, so polls are a better measure than time.
+constexpr int kQuietPolls = 200;
+// Half a second or more for clients to close their connections once the server accepts no calls.
+constexpr int kGoodbyePolls = 100;
 // A connection in its handshake gets no GOAWAY, so it is sent again, at intervals that grow up to this.
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
@@ -216,13 +217,10 @@ void GrpcEndpoint::StopServing() { health_.registry.StopServing(); }
 
 void GrpcEndpoint::DrainConnections(absl::Time deadline) {
   listener_.reset();
-  const auto is_over = [this](absl::Time now, absl::Time last_seen) {
-    return CountConnections(address_) == 0 || now - last_seen >= kQuiet;
-  };
   CallGate::Traffic seen = environment_.gate.traffic();
-  absl::Time last_seen = MonotonicNow();  // time of the last call
   absl::Time next_goaway = absl::InfinitePast();
-  for (absl::Duration pause = kDrainPollInterval;; absl::SleepFor(kDrainPollInterval)) {
+  absl::Duration pause = kDrainPollInterval;
+  for (int quiet = 0;; ++quiet, absl::SleepFor(kDrainPollInterval)) {
     const absl::Time now = MonotonicNow();
     if (now >= next_goaway) {
       SendGoaways(*server_);
@@ -231,9 +229,9 @@ void GrpcEndpoint::DrainConnections(absl::Time deadline) {
     }
     const CallGate::Traffic traffic = environment_.gate.traffic();
     const bool busy = traffic.inside > traffic.idle;
-    if (busy || traffic.begun > seen.begun) last_seen = now;
+    if (busy || traffic.begun > seen.begun) quiet = 0;
     seen = traffic;
-    if (now >= deadline || (!busy && is_over(now, last_seen))) return;
+    if (now >= deadline || (!busy && (quiet >= kQuietPolls || CountConnections(address_) == 0))) return;
   }
 }
 
@@ -241,8 +239,7 @@ GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
   listener_.reset();
   // While connections are open, calls may arrive, which the closed gate refuses. gRPC's shutdown would cancel them.
-  const absl::Time end = MonotonicNow() + kGoodbye;
-  while (CountConnections(address_) > 0 && MonotonicNow() < end) {
+  for (int polls = 0; polls < kGoodbyePolls && CountConnections(address_) > 0; ++polls) {
     SendGoaways(*server_);
     absl::SleepFor(kDrainPollInterval);
   }
