@@ -40,6 +40,9 @@ struct NumberPasses {
   // Writes the largest number of each block, [blocks].
   void (*find_largest)(const Number* row, int64_t size, Number* largest);
   int64_t (*count_at_least)(const Number* row, int64_t size, Number least);
+  // Writes the indices of the numbers of at least `least`, and returns how many. `largest`: from find_largest.
+  // REQUIRES: least > -inf.
+  int64_t (*find_at_least)(const Number* row, int64_t size, const Number* largest, Number least, int32_t* indices);
   // Writes each block's sum of weights, [blocks], and the weights, [blocks * kRowBlock] with zeros after the last one,
   // unless `weights` is null.
   // `largest`: from find_largest.

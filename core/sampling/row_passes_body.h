@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/sampling/row_passes.h"
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
@@ -133,6 +133,43 @@ int64_t CountAtLeast(const Number* row, int64_t size, Number least) {
   return count;
 }
 
+// A bit for each of eight numbers: whether it is at least `least`.
+inline uint64_t BitsAtLeast(const float* numbers, float least) {
+#ifdef __AVX2__
+  return _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(numbers), _mm256_set1_ps(least), _CMP_GE_OQ));
+#else
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < kWidth; ++i) bits |= static_cast<uint64_t>(numbers[i] >= least) << i;
+  return bits;
+#endif
+}
+inline uint64_t BitsAtLeast(const double* numbers, double least) {
+  uint64_t bits = 0;
+#ifdef __AVX2__
+  for (int64_t i = 0; i < kWidth; i += 4) {
+    const __m256d is_large = _mm256_cmp_pd(_mm256_loadu_pd(numbers + i), _mm256_set1_pd(least), _CMP_GE_OQ);
+    bits |= static_cast<uint64_t>(_mm256_movemask_pd(is_large)) << i;
+  }
+#else
+  for (int64_t i = 0; i < kWidth; ++i) bits |= static_cast<uint64_t>(numbers[i] >= least) << i;
+#endif
+  return bits;
+}
+
+template <typename Number>
+int64_t FindAtLeast(const Number* row, int64_t size, const Number* largest, Number least, int32_t* indices) {
+  int64_t found = 0;
+  ForBlocks(row, size, [&](int64_t block, const Number* numbers) {
+    if (largest[block] < least) return;
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < kRowBlock; i += kWidth) bits |= BitsAtLeast(numbers + i, least) << i;
+    for (; bits != 0; bits &= bits - 1) {
+      indices[found++] = static_cast<int32_t>(block * kRowBlock + __builtin_ctzll(bits));
+    }
+  });
+  return found;
+}
+
 template <typename Number>
 void ComputeWeights(const Number* row, int64_t size, const Number* largest, const WeightsOfRow& options,
                     double* weights, double* sums) {
@@ -195,7 +232,8 @@ void Split(const double* weights, int64_t blocks, double low, double high, doubl
 }
 
 template <typename Number>
-constexpr NumberPasses<Number> kNumberPasses = {FindLargest<Number>, CountAtLeast<Number>, ComputeWeights<Number>};
+constexpr NumberPasses<Number> kNumberPasses = {FindLargest<Number>, CountAtLeast<Number>, FindAtLeast<Number>,
+                                                ComputeWeights<Number>};
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #include "core/sampling/token_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -40,7 +40,7 @@ std::vector<Number> NumbersAroundKthLargest(absl::Span<const Number> row, int64_
   constexpr int64_t kSample = 1024;
   const int64_t stride = static_cast<int64_t>(row.size()) / kSample;
   if (stride < 2) return {};
-  std::vector<Number> sample(kSample);
+  std::array<Number, kSample> sample;
   for (int64_t i = 0; i < kSample; ++i) sample[i] = row[i * stride];
   const int64_t rank = k / stride;
   const auto margin = static_cast<int64_t>(3 * std::sqrt(static_cast<double>(rank)));  // three standard deviations
@@ -54,26 +54,22 @@ std::vector<Number> NumbersAroundKthLargest(absl::Span<const Number> row, int64_
 }  // namespace
 
 template <typename Number>
-const TokenChoice::Largest<Number>& TokenChoice::FindLargest(absl::Span<const Number> row) {
-  Largest<Number>* largest;
-  if constexpr (std::is_same_v<Number, float>) {
-    largest = &float_largest_;
-  } else {
-    largest = &double_largest_;
-  }
+const TokenChoice::Memory<Number>& TokenChoice::FindLargest(absl::Span<const Number> row) {
+  Memory<Number>& found = memory<Number>();
+  std::vector<Number>& of_blocks = found.largest_of_blocks;
   const auto size = static_cast<int64_t>(row.size());
-  largest->of_blocks.resize(RowBlocks(size));
-  passes_.Of<Number>().find_largest(row.data(), size, largest->of_blocks.data());
-  largest->of_row = *std::max_element(largest->of_blocks.begin(), largest->of_blocks.end());
-  return *largest;
+  of_blocks.resize(RowBlocks(size));
+  passes_.Of<Number>().find_largest(row.data(), size, of_blocks.data());
+  found.largest = *std::max_element(of_blocks.begin(), of_blocks.end());
+  return found;
 }
 
 template <typename Number>
 int64_t TokenChoice::Likeliest(absl::Span<const Number> row) {
-  const Largest<Number>& largest = FindLargest(row);
-  const auto block = std::find(largest.of_blocks.begin(), largest.of_blocks.end(), largest.of_row);
-  const auto begin = row.begin() + (block - largest.of_blocks.begin()) * kRowBlock;
-  return std::find(begin, row.end(), largest.of_row) - row.begin();
+  const Memory<Number>& found = FindLargest(row);
+  const auto block = std::find(found.largest_of_blocks.begin(), found.largest_of_blocks.end(), found.largest);
+  const auto begin = row.begin() + (block - found.largest_of_blocks.begin()) * kRowBlock;
+  return std::find(begin, row.end(), found.largest) - row.begin();
 }
 
 template <typename Prepare>
@@ -100,32 +96,31 @@ int64_t TokenChoice::DrawByWeight(double least, double uniform, const Prepare& p
 template <typename Number>
 int64_t TokenChoice::Draw(absl::Span<const Number> row, int64_t tokens, const SamplingOptions& options,
                           double uniform) {
+  if (options.top_k <= 0 || options.top_k >= tokens) return DrawOfAll(row, options, uniform);
+  const absl::Span<const Number> kept = KeepTopK(row, tokens, options.top_k);
+  return kept_tokens_[DrawOfAll(kept, options, uniform)];
+}
+
+template <typename Number>
+int64_t TokenChoice::DrawOfAll(absl::Span<const Number> row, const SamplingOptions& options, double uniform) {
   const auto size = static_cast<int64_t>(row.size());
-  const Largest<Number>& largest = FindLargest(row);
-  WeightsOfRow weights = {.largest = static_cast<double>(largest.of_row),
+  const Memory<Number>& found = FindLargest(row);
+  WeightsOfRow weights = {.largest = static_cast<double>(found.largest),
                           .scale = std::min(1 / options.temperature, 1e300)};
   weights.cut = std::max(weights.largest + kLeastExponent / weights.scale, std::numeric_limits<double>::lowest());
-  const bool has_top_k = options.top_k > 0 && options.top_k < tokens;
-  std::pair<Number, int64_t> kth;
-  if (has_top_k) {
-    kth = FindKthLargest(row, largest, options.top_k);
-    weights.cut = std::max(weights.cut, static_cast<double>(kth.first));
-  }
   // Otherwise only the weights of the block with the drawn token are needed.
-  const bool needs_weights = has_top_k || options.top_p < 1 || options.min_p > 0;
+  const bool needs_weights = options.top_p < 1 || options.min_p > 0;
   weights_.resize(RowBlocks(size) * kRowBlock);
   sums_.resize(RowBlocks(size));
   counts_.resize(RowBlocks(size));
-  passes_.Of<Number>().compute_weights(row.data(), size, largest.of_blocks.data(), weights,
+  passes_.Of<Number>().compute_weights(row.data(), size, found.largest_of_blocks.data(), weights,
                                        needs_weights ? weights_.data() : nullptr, sums_.data());
-  if (has_top_k) DropLast(row, kth.first, kth.second - options.top_k);
-
   double least = std::numeric_limits<double>::min();
   if (!needs_weights)
     return DrawByWeight(least, uniform, [&](int64_t block) {
       const absl::Span<const Number> numbers = row.subspan(block * kRowBlock, kRowBlock);
       double sum;
-      passes_.Of<Number>().compute_weights(numbers.data(), numbers.size(), &largest.of_blocks[block], weights,
+      passes_.Of<Number>().compute_weights(numbers.data(), numbers.size(), &found.largest_of_blocks[block], weights,
                                            &weights_[block * kRowBlock], &sum);
     });
   if (options.top_p < 1) least = KeepTopP(row, options.top_p);
@@ -137,32 +132,49 @@ int64_t TokenChoice::Draw(absl::Span<const Number> row, int64_t tokens, const Sa
 }
 
 template <typename Number>
-std::pair<Number, int64_t> TokenChoice::FindKthLargest(absl::Span<const Number> row, const Largest<Number>& largest,
-                                                       int64_t k) {
+absl::Span<const Number> TokenChoice::KeepTopK(absl::Span<const Number> row, int64_t tokens, int64_t k) {
+  FindLargest(row);
+  auto& [of_blocks, largest, kept] = memory<Number>();
   const auto size = static_cast<int64_t>(row.size());
-  if (k <= RowBlocks(size)) {
-    const Number least = LowerBoundOfKthLargest(largest.of_blocks, k);
-    std::vector<Number> found;
-    for (int64_t block = 0; block < RowBlocks(size); ++block) {
-      if (largest.of_blocks[block] < least) continue;
-      for (const Number number : row.subspan(block * kRowBlock, kRowBlock)) {
-        if (number >= least) found.push_back(number);
-      }
-    }
-    std::nth_element(found.begin(), found.begin() + (k - 1), found.end(), std::greater<Number>());
-    const Number kth = found[k - 1];
-    return {kth, k + std::count(found.begin() + k, found.end(), kth)};
+  EndsOfTopK<Number> ends;
+  if (k > RowBlocks(size)) {
+    ends = FindEnds(row, tokens, k);
+  } else {  // the tokens of a block may all be ones that may not be chosen
+    ends.low = std::max(LowerBoundOfKthLargest(of_blocks, k), std::numeric_limits<Number>::lowest());
   }
-  // Two ends: at least k numbers are as large as `low`, and fewer as `high`. A sample says where to look.
+  kept_tokens_.resize(std::max(kept_tokens_.size(), row.size()));
+  int32_t* const found = kept_tokens_.data();
+  const int64_t count = passes_.Of<Number>().find_at_least(row.data(), size, of_blocks.data(), ends.low, found);
+  kept.clear();
+  for (int64_t i = 0; i < count; ++i) {
+    if (row[found[i]] < ends.high) kept.push_back(row[found[i]]);
+  }
+  const auto rank = kept.begin() + (k - ends.above_high - 1);
+  std::nth_element(kept.begin(), rank, kept.end(), std::greater<Number>());
+  const Number kth = *rank;
+  int64_t equal = std::count(kept.begin(), rank + 1, kth);  // that are kept
+  kept.clear();
+  for (int64_t i = 0; i < count; ++i) {
+    const Number number = row[found[i]];
+    if (number < kth || (number == kth && equal-- <= 0)) continue;
+    found[kept.size()] = found[i];
+    kept.push_back(number);
+  }
+  return kept;
+}
+
+template <typename Number>
+TokenChoice::EndsOfTopK<Number> TokenChoice::FindEnds(absl::Span<const Number> row, int64_t tokens, int64_t k) {
   struct End {
     Number number;
     int64_t count;
   };
   const auto end_at = [&](Number number) {
-    return End{.number = number, .count = passes_.Of<Number>().count_at_least(row.data(), size, number)};
+    return End{.number = number,
+               .count = passes_.Of<Number>().count_at_least(row.data(), static_cast<int64_t>(row.size()), number)};
   };
-  End low = end_at(std::numeric_limits<Number>::lowest());
-  End high = {.number = FromOrdinal<Number>(ToOrdinal(largest.of_row) + 1), .count = 0};
+  End low = {.number = std::numeric_limits<Number>::lowest(), .count = tokens};
+  End high = {.number = FromOrdinal<Number>(ToOrdinal(memory<Number>().largest) + 1), .count = 0};
   for (const Number number : NumbersAroundKthLargest(row, k)) {
     if (low.number < number && number < high.number) {
       const End end = end_at(number);
@@ -172,7 +184,7 @@ std::pair<Number, int64_t> TokenChoice::FindKthLargest(absl::Span<const Number> 
   for (int pass = 1; low.count - high.count > kFewCandidates; ++pass) {
     // Rounded up. The ordinals of two such numbers may be further apart than their type can say.
     const Number middle = FromOrdinal<Number>(std::midpoint(ToOrdinal(high.number), ToOrdinal(low.number)));
-    if (middle == high.number) return {low.number, low.count};
+    if (middle == high.number) break;
     // A line between the ends says where a few more than k numbers are as large, or a few less: the end that has more
     // to go moves. Each third pass halves the distance, whatever the numbers are.
     const int64_t few = std::min<int64_t>(low.count - high.count, kFewCandidates) / 4;
@@ -182,32 +194,7 @@ std::pair<Number, int64_t> TokenChoice::FindKthLargest(absl::Span<const Number> 
     const End end = end_at(pass % 3 != 0 && low.number < guess && guess < high.number ? guess : middle);
     (end.count >= k ? low : high) = end;
   }
-  std::vector<Number> found;
-  const auto is_between = [low, high](Number number) { return (number >= low.number) & (number < high.number); };
-  for (int64_t block = 0; block < RowBlocks(size); ++block) {
-    const Number* const numbers = row.data() + block * kRowBlock;
-    const bool is_whole = (block + 1) * kRowBlock <= size;
-    Ordinal<Number> count = is_whole ? 0 : 1;
-    for (int64_t i = 0; is_whole && i < kRowBlock; ++i)
-      count += is_between(numbers[i]);  // without a branch: by vectors
-    if (count > 0)
-      std::copy_if(numbers, row.data() + std::min(size, (block + 1) * kRowBlock), std::back_inserter(found),
-                   is_between);
-  }
-  const auto rank = found.begin() + (k - high.count - 1);
-  std::nth_element(found.begin(), rank, found.end(), std::greater<Number>());
-  return {*rank, k + std::count(rank + 1, found.end(), *rank)};
-}
-
-template <typename Number>
-void TokenChoice::DropLast(absl::Span<const Number> row, Number number, int64_t count) {
-  for (int64_t i = static_cast<int64_t>(row.size()) - 1; count > 0; --i) {
-    if (row[i] != number) continue;
-    weights_[i] = 0;
-    --count;
-    const auto block = weights_.begin() + i / kRowBlock * kRowBlock;
-    sums_[i / kRowBlock] = std::accumulate(block, block + kRowBlock, 0.0);
-  }
+  return {.low = low.number, .high = high.number, .above_high = high.count};
 }
 
 void TokenChoice::Narrow(double target, int64_t stride, int64_t few, HeavyWeights& low, HeavyWeights& high) const {

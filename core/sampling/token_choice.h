@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -31,18 +32,39 @@ class TokenChoice {
 
  private:
   template <typename Number>
-  struct Largest {
-    std::vector<Number> of_blocks;
-    Number of_row = 0;
+  struct Memory {
+    std::vector<Number> largest_of_blocks;
+    Number largest = 0;
+    std::vector<Number> kept;  // by KeepTopK
   };
   template <typename Number>
-  const Largest<Number>& FindLargest(absl::Span<const Number> row);
-  // The k-th largest number, and how many are at least as large. REQUIRES: 1 <= k < the number of finite ones.
+  Memory<Number>& memory() {
+    if constexpr (std::is_same_v<Number, float>) {
+      return floats_;
+    } else {
+      return doubles_;
+    }
+  }
+  // Sets the largest numbers.
   template <typename Number>
-  std::pair<Number, int64_t> FindKthLargest(absl::Span<const Number> row, const Largest<Number>& largest, int64_t k);
-  // Sets the weights of the last `count` numbers that equal `number` to 0.
+  const Memory<Number>& FindLargest(absl::Span<const Number> row);
+  // Returns the k largest numbers, by ascending index, which it sets kept_tokens_ to; the first ones of several equal
+  // numbers. REQUIRES: 1 <= k < `tokens`, as in Draw.
   template <typename Number>
-  void DropLast(absl::Span<const Number> row, Number number, int64_t count);
+  absl::Span<const Number> KeepTopK(absl::Span<const Number> row, int64_t tokens, int64_t k);
+  // Numbers around the k-th largest one: at least k numbers are as large as `low`, and fewer as `high`.
+  template <typename Number>
+  struct EndsOfTopK {
+    Number low;
+    Number high = std::numeric_limits<Number>::infinity();
+    int64_t above_high = 0;  // how many numbers are as large as `high`
+  };
+  // Finds ends with few numbers between them, or none but equal ones. REQUIRES: FindLargest was called.
+  template <typename Number>
+  EndsOfTopK<Number> FindEnds(absl::Span<const Number> row, int64_t tokens, int64_t k);
+  // As Draw, without top_k.
+  template <typename Number>
+  int64_t DrawOfAll(absl::Span<const Number> row, const SamplingOptions& options, double uniform);
   // Keeps the fewest of the likeliest tokens whose weights reach top_p of the sum: sets the weights of some others to
   // 0, and returns the least weight of the kept ones. Sets the sums of blocks.
   template <typename Number>
@@ -57,12 +79,13 @@ class TokenChoice {
   int64_t DrawByWeight(double least, double uniform, const Prepare& prepare);
 
   const RowPasses& passes_;
-  Largest<float> float_largest_;
-  Largest<double> double_largest_;
-  std::vector<double> weights_;      // [blocks * kRowBlock]
-  std::vector<double> sums_;         // [blocks], of the weights
-  std::vector<int64_t> counts_;      // [blocks]
-  std::vector<int64_t> candidates_;  // indices
+  Memory<float> floats_;
+  Memory<double> doubles_;
+  std::vector<int32_t> kept_tokens_;  // indices
+  std::vector<double> weights_;       // [blocks * kRowBlock]
+  std::vector<double> sums_;          // [blocks], of the weights
+  std::vector<int64_t> counts_;       // [blocks]
+  std::vector<int64_t> candidates_;   // indices
 };
 
 }  // namespace longshort::core

@@ -63,6 +63,7 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   limits.calls_not_begun = limits.messages_bytes / 2 / kBytesOfCallNotBegun;
   constexpr int64_t kRefusedCallsOfCpu = 2048;  // a tenth of its time
   limits.refused_calls = kRefusedCallsOfCpu * machine.cpus;
+  limits.longest_pause = absl::Seconds(kPingTimeoutSeconds) * 3 / 4;
   return limits;
 }
 

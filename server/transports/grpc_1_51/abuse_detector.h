@@ -42,15 +42,17 @@ struct AbuseLimits {
   int64_t calls = 2048;
   // Maximum bytes received without a message.
   int64_t idle_bytes = int64_t{64} << 20;
+  // The same of all connections together. Only those with some bytes count.
+  int64_t all_idle_bytes = std::numeric_limits<int64_t>::max();
   // Maximum bytes read while the server sent nothing, beyond the windows of open calls: the heads of calls. gRPC
   // must not probe for larger windows (GRPC_ARG_HTTP2_BDP_PROBE).
   int64_t silent_bytes = int64_t{256} << 10;
-  // The same of all connections together. Only those with some bytes count.
-  int64_t all_idle_bytes = std::numeric_limits<int64_t>::max();
   // Maximum calls of all connections that no service has begun, because their first message has not arrived.
   int64_t calls_not_begun = std::numeric_limits<int64_t>::max();
-  // Maximum calls of a client that services refuse in a second. Beyond it the client is paced.
+  // Maximum calls of a client that services refuse in a second. Beyond it the client is paced: each of its connections
+  // is paused, for at most `longest_pause`. gRPC or the system closes a connection that acknowledges nothing for longer.
   int64_t refused_calls = 4096;
+  absl::Duration longest_pause = absl::Seconds(15);
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;

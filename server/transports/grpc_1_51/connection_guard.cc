@@ -36,9 +36,6 @@ constexpr int64_t kNoticedCalls = 1000;
 constexpr int64_t kSmallestHead = 13;
 // Fewer bytes since a connection's last message do not count: they can be pings and window updates.
 constexpr int64_t kNoticedIdleBytes = 64 << 10;
-// A paused connection is read again after this time at most: before gRPC or the system closes it, because its client
-// acknowledges nothing (kPingTimeoutSeconds in server/lifecycle/grpc_endpoint.cc).
-constexpr absl::Duration kLongestPause = absl::Seconds(15);
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
@@ -257,7 +254,7 @@ void ConnectionGuard::PaceRefusedCalls(absl::Time now) {
     for (const auto& [count, connection] : client.connections) {
       if (!SetReading(connection->socket, false)) continue;
       next += absl::Seconds(1) * static_cast<double>(count) / static_cast<double>(limits_.refused_calls);
-      next = std::min(next, now + kLongestPause);
+      next = std::min(next, now + limits_.longest_pause);
       connection->paused_until = next;
     }
   }

@@ -112,8 +112,6 @@ TEST(ConnectionGuard, ClosesTheConnectionWithTheMostIdleBytesIfAllHaveTooMany) {
   EXPECT_EQ(ended[0].received_bytes, 110'000);
 }
 
-// What gRPC has not read may begin calls: 13 bytes each. The limit is so low that the calls which gRPC knows, none, are
-// too many already.
 // Whether the system reports a byte of the client to the server's end at once.
 bool IsReported(const Pair& pair, int milliseconds) {
   EXPECT_EQ(send(pair.client.number(), "x", 1, 0), 1);
@@ -152,6 +150,8 @@ TEST(ConnectionGuard, ReadsConnectionsWithManyRefusedCallsOneAfterTheOther) {
   EXPECT_GE(absl::Now() - begin, absl::Seconds(3)) << "1.5 s each, one after the other";
 }
 
+// What gRPC has not read may begin calls: 13 bytes each. The limit is so low that the calls which gRPC knows, none, are
+// too many already.
 TEST(ConnectionGuard, UnreadBytesCountAsCallsThatNoServiceHasBegun) {
   absl::Notification reported;
   std::vector<ConnectionGuard::Ended> ended;
