@@ -16,7 +16,7 @@ namespace longshort::core {
 // Row numbers are float or double. A number of -inf stands for a token that may not be chosen. REQUIRES of all rows: at
 // least one number is finite, and none is +inf or NaN.
 //
-// Thread: one at a time. Keeps its memory for the next row: about 16 bytes a token.
+// Thread: one at a time. Keeps its memory for the next row: about 20 bytes a token.
 class TokenChoice {
  public:
   explicit TokenChoice(const RowPasses& passes = RowPasses::Best()) : passes_(passes) {}
