@@ -49,8 +49,8 @@ struct AbuseLimits {
   int64_t silent_bytes = int64_t{256} << 10;
   // Maximum calls of all connections that no service has begun, because their first message has not arrived.
   int64_t calls_not_begun = std::numeric_limits<int64_t>::max();
-  // Maximum calls of a client that services refuse in a second. Beyond it the client is paced: each of its connections
-  // is paused, for at most `longest_pause`. gRPC or the system closes a connection that acknowledges nothing for longer.
+  // Maximum calls of a client that services refuse in a second. Beyond it, the guard pauses the client's connections in
+  // turn, each for at most `longest_pause`. gRPC or the system ends a connection that acknowledges nothing for longer.
   int64_t refused_calls = 4096;
   absl::Duration longest_pause = absl::Seconds(15);
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
